@@ -223,9 +223,9 @@ fn router(hosts: u32) -> Ruleset {
     rules.set_ingress_policy(RoleId(0), Port { iface: Iface(1), from: None }, Some(policy));
     for host in 0..hosts {
         let action = Action::Forward(Hop::mac(Iface(1), Mac([2; 6])));
-        let route = Route { action, lifetime: Lifetime::SoftState(Duration::from_secs(5)) };
+        let route = Route::new(action, Lifetime::SoftState(Duration::from_secs(5)));
         rules.set_route(Instant::ZERO, RoleId(0), table::RouteKey::to(Class(2), address(host)), Some(route));
-        let up = Route { action, lifetime: Lifetime::ReportIdle(Duration::from_secs(5)) };
+        let up = Route::new(action, Lifetime::ReportIdle(Duration::from_secs(5)));
         rules.set_route(Instant::ZERO, RoleId(0), table::RouteKey::to(Class::WIRE, address(host)), Some(up));
     }
     rules

@@ -11,6 +11,7 @@ mod dhcp;
 mod events;
 mod evidence;
 mod indirect_tcp;
+mod kept_packets;
 mod laws;
 mod ledger;
 mod links;

@@ -132,7 +132,7 @@ impl Role for Toy {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(_) => {
-                let route = Route { action: Action::Punt, lifetime: Lifetime::Permanent };
+                let route = Route::new(Action::Punt, Lifetime::Permanent);
                 out.route(RouteKey { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::ANY }, route);
                 out.add_address(Iface(1), address());
             }
@@ -162,6 +162,7 @@ impl Role for Toy {
             | Input::Stream(..)
             | Input::Wall(_)
             | Input::Serve(..)
+            | Input::Notice(_)
             | Input::Notification(_)
             | Input::Stored(_) => {}
         }

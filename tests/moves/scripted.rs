@@ -263,7 +263,7 @@ impl Switch {
         let (_, iface, address) = host.ok_or_else(|| format!("no way to {at:?}"))?;
         let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(SERVICE) };
         let hop = Hop { iface: *iface, to: NextHop::Via(*address) };
-        out.route(key, Route { action: Action::Forward(hop), lifetime: Lifetime::Permanent });
+        out.route(key, Route::new(Action::Forward(hop), Lifetime::Permanent));
         Ok(Value::None)
     }
 }

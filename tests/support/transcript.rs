@@ -354,7 +354,7 @@ impl<C: Cast> Teller<C> {
     }
 
     fn route(&self, route: Option<&Route>) -> String {
-        let Some(Route { action, lifetime }) = route else { return "removed".to_owned() };
+        let Some(Route { action, lifetime, notice }) = route else { return "removed".to_owned() };
         let action = match action {
             Action::Forward(Hop { iface, to: NextHop::Mac(mac) }) => {
                 format!("by {}", self.neighbor(*iface, *mac))
@@ -379,6 +379,8 @@ impl<C: Cast> Teller<C> {
             Action::Punt => "to the role".to_owned(),
             Action::Drop(reason) => format!("drop, {reason}"),
         };
+        let noticed = notice.map_or(String::new(), |interval| format!(", noticed every {interval:?}"));
+        let action = action + &noticed;
         match lifetime {
             Lifetime::Permanent => action,
             Lifetime::SoftState(span) => format!("{action}, until {span:?} after data from there"),

@@ -128,6 +128,7 @@ impl Role for ConstantRate {
             Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(
                 _,
                 StreamEvent::Accepted(..)

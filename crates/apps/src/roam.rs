@@ -183,6 +183,7 @@ impl Role for Roam {
             Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Failed(_)
             | Input::Wall(_)

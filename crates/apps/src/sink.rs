@@ -60,6 +60,7 @@ impl Role for Sink {
             | Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(
                 _,
                 StreamEvent::Opened(_)

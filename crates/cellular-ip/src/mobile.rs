@@ -267,7 +267,7 @@ impl Mobile {
     }
 
     fn hold_packets(out: &mut Outbox) {
-        out.route(HOST_ROUTE, Route { action: Action::Punt, lifetime: Lifetime::Permanent });
+        out.route(HOST_ROUTE, Route::new(Action::Punt, Lifetime::Permanent));
     }
 
     fn stop_updates(&mut self) {
@@ -453,7 +453,7 @@ impl Mobile {
     fn route_by(&self, at: StationIndex, lifetime: Lifetime, out: &mut Outbox) {
         if let Some(station) = self.config.stations.get(usize::from(at)) {
             let action = Action::Forward(Hop::mac(self.radio, station.mac));
-            out.route(HOST_ROUTE, Route { action, lifetime });
+            out.route(HOST_ROUTE, Route::new(action, lifetime));
         }
     }
 
@@ -588,6 +588,7 @@ impl Role for Mobile {
             Input::Wall(wall) => self.clock_set(now, wall, out),
             Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::Notification(_)

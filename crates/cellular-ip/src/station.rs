@@ -147,6 +147,7 @@ impl Station {
             Input::Link(..)
             | Input::Stream(..)
             | Input::Serve(..)
+            | Input::Notice(_)
             | Input::Notification(_)
             | Input::Stored(_)
             | Input::Command(..)
@@ -176,14 +177,11 @@ impl Station {
             );
         }
         let up = Action::Forward(Hop::mac(self.uplink.iface, self.uplink.mac));
-        out.route(RouteKey::all(UP), Route { action: up, lifetime: Lifetime::Permanent });
+        out.route(RouteKey::all(UP), Route::new(up, Lifetime::Permanent));
         // This node's own ICMP errors are sent up: their destinations are beyond the gateway, or are reached from the
         // gateway.
-        out.route(RouteKey::all(Class::HOST), Route { action: up, lifetime: Lifetime::Permanent });
-        out.route(
-            RouteKey::all(DOWN),
-            Route { action: Action::Drop(reason::NO_MAPPING), lifetime: Lifetime::Permanent },
-        );
+        out.route(RouteKey::all(Class::HOST), Route::new(up, Lifetime::Permanent));
+        out.route(RouteKey::all(DOWN), Route::new(Action::Drop(reason::NO_MAPPING), Lifetime::Permanent));
     }
 
     // --- control packets -------------------------------------------------------------------------------------------
@@ -273,7 +271,7 @@ impl Station {
         }
         let lifetime = Lifetime::SoftState(self.config.route_timeout);
         let action = Action::Forward(Hop::mac(leg.iface, leg.mac));
-        out.route(RouteKey::to(DOWN, host), Route { action, lifetime });
+        out.route(RouteKey::to(DOWN, host), Route::new(action, lifetime));
         if changed {
             let named =
                 |name| Mark::new("station", name).with("host", host).with("neighbor", leg.mac.to_string());
@@ -296,7 +294,7 @@ impl Station {
             delayed: true,
             device: crate::delay::DelayDevice::default(),
         };
-        out.route(RouteKey::to(DOWN, host), Route { action: Action::Punt, lifetime: Lifetime::Permanent });
+        out.route(RouteKey::to(DOWN, host), Route::new(Action::Punt, Lifetime::Permanent));
         out.mark(
             Mark::new("station", mark::SEMISOFT_BEGUN).with("host", host).with("to", new.mac.to_string()),
         );
@@ -491,7 +489,7 @@ impl Station {
                     *ends = true;
                     let action = Action::Forward(Hop::mac(leg.iface, leg.mac));
                     let lifetime = Lifetime::Until(now + self.config.route_timeout);
-                    out.route(RouteKey::to(DOWN, host), Route { action, lifetime });
+                    out.route(RouteKey::to(DOWN, host), Route::new(action, lifetime));
                     out.mark(Mark::new("station", mark::MAPPING_UNCONFIRMED).with("host", host));
                 }
                 Some(Mapping::Two(_)) => self.secondary_ended(now, host, out),

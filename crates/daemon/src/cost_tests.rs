@@ -190,7 +190,7 @@ fn opener(sockets: u32) -> Node {
     let mut node = Node::new(vec![Box::new(opener)], vec![ROUTER]);
     let dst = Prefix::host(Ipv4Addr::new(10, 2, 0, 1));
     let hop = Hop { iface: Iface(2), to: NextHop::Mac(MACS[2]) };
-    let route = Route { action: Action::Forward(hop), lifetime: Lifetime::Permanent };
+    let route = Route::new(Action::Forward(hop), Lifetime::Permanent);
     node.set_route(Instant::ZERO, RouteKey { class: None, src: Prefix::ANY, dst }, route);
     node
 }

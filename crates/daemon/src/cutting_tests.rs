@@ -96,7 +96,7 @@ fn tunnel() -> Node {
         [(INSIDE, Action::Tunnel(Encap::new(ENTRY, EXIT, SIZES[1] as u16))), (EXIT, Action::Forward(hop))];
     for (dst, action) in routes {
         let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(dst) };
-        node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
+        node.set_route(Instant::ZERO, key, Route::new(action, Lifetime::Permanent));
     }
     node
 }

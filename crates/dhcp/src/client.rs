@@ -357,7 +357,7 @@ impl Client {
         out.add_address(self.iface, address);
         if let Some(router) = router.filter(|_| self.config.default_route) {
             let action = Action::Forward(Hop { iface: self.iface, to: NextHop::Via(router) });
-            out.route(DEFAULT_ROUTE, Route { action, lifetime: Lifetime::Permanent });
+            out.route(DEFAULT_ROUTE, Route::new(action, Lifetime::Permanent));
         }
         let (server, lease_s) = (terms.server, terms.seconds);
         out.mark(DhcpEvent::AddressReady { address: address.address, server, lease_s }.into());
@@ -635,6 +635,7 @@ impl Role for Client {
             Input::Start(_)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::Wall(_)

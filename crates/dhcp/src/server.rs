@@ -321,6 +321,7 @@ impl Role for Server {
             | Input::Command(..)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::Wall(_)

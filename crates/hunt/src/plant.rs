@@ -14,6 +14,10 @@ pub enum Plant {
     Circle,
     /// Previous foreign agents forward packets to addresses that the mobile node has not requested.
     Diverted,
+    /// Foreign agents send kept packets to addresses that the mobile node has not requested.
+    Leaked,
+    /// Foreign agents send kept packets although the visit has ended.
+    KeptOn,
     /// A router keeps serving a connection that it has handed over.
     Owners,
     /// Bytes are not delivered to the application.
@@ -48,11 +52,13 @@ pub enum Plant {
 
 impl Plant {
     /// All planted mistakes.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::Misled,
         Self::Loop,
         Self::Circle,
         Self::Diverted,
+        Self::Leaked,
+        Self::KeptOn,
         Self::Owners,
         Self::Lost,
         Self::Doubled,
@@ -81,6 +87,7 @@ impl Plant {
             Self::Stall => Judge::Stall,
             Self::Unconfirmed => Judge::Unconfirmed,
             Self::Unbound | Self::Diverted => Judge::Unbound,
+            Self::Leaked | Self::KeptOn => Judge::Kept,
             Self::Replayed => Judge::Replayed,
             Self::Bypassed => Judge::Bypassed,
             Self::Unchallenged => Judge::Unchallenged,

@@ -1,6 +1,7 @@
 //! The rules of Mobile IP that messages and tunnels on the links show: what home agents and foreign agents may do after
 //! the registrations that they accepted.
 
+use crate::kept::KeptPackets;
 use crate::plant::Plant;
 use mobile_ip::message::{
     ADVERTISEMENT, Advertisement, Between, Binding, Code, Numbers, PORT, Received, Registration, Reply,
@@ -26,6 +27,8 @@ const MARGIN: Duration = Duration::from_secs(2);
 pub(crate) enum Rule {
     /// A home agent tunnels to bound care-of addresses only.
     Bound,
+    /// A foreign agent sends kept packets in time, and to requested care-of addresses only.
+    Kept,
     /// A home agent accepts each request once. It may answer the last one again.
     Once,
     /// A foreign agent sends the packets of visitors with flag T through a tunnel.
@@ -106,6 +109,9 @@ pub(crate) struct Registrations {
     kinds: BTreeMap<(Ipv4Addr, Ipv4Addr), BTreeSet<u8>>,
     /// The foreign agents that have security associations with home agents.
     signing: BTreeSet<HostId>,
+    /// Whether foreign agents keep packets.
+    has_buffers: bool,
+    kept: KeptPackets,
     /// The challenges in the replies to each visitor.
     issued: BTreeMap<(HostId, Ipv4Addr), Challenges>,
 }
@@ -139,6 +145,8 @@ impl Registrations {
             advertised: BTreeMap::new(),
             issued: BTreeMap::new(),
             kinds: BTreeMap::new(),
+            has_buffers: plan.hosts.iter().any(|host| host.text.contains("buffer")),
+            kept: KeptPackets::default(),
             signing: hosts()
                 .zip(&plan.hosts)
                 .filter(|(_, of)| has_agent_keys(&of.text))
@@ -178,6 +186,9 @@ impl Registrations {
         }
         let (header, payload) = Header::parse(&packet.bytes).ok()?;
         self.departure(host, packet);
+        if self.has_buffers && self.air.get(&host) == Some(&iface) && self.homes.contains_key(&header.dst) {
+            self.kept.shown(at, host, packet.id);
+        }
         match header.protocol {
             UDP if is_registration(payload) => {
                 let known = Numbers::default().extensions();
@@ -345,6 +356,9 @@ impl Registrations {
             return;
         }
         self.visits.remove(&visit);
+        if reply.lifetime == 0 && request.care_of != request.home {
+            self.kept.ended(at, host, reply.home);
+        }
         // A mobile node with its own care-of address puts its packets into the tunnel itself.
         let is_here =
             request.flags.has(RequestFlags::REVERSE) && !request.flags.has(RequestFlags::DECAPSULATION);
@@ -368,7 +382,9 @@ impl Registrations {
         let (inner, _) = Header::parse(&bytes).ok()?;
         let has_options = bytes.first() != Some(&0x45);
         if self.is_forwarded(host, packet) {
-            return self.forwarded(at, host, outer, &inner);
+            return self
+                .forwarded(at, host, outer, &inner)
+                .or_else(|| self.kept_packet(at, host, outer, &inner, packet.id));
         }
         self.kind(at, host, outer, &inner, has_options).or_else(|| self.exit(at, host, outer, &inner))
     }
@@ -460,6 +476,21 @@ impl Registrations {
             );
             (Rule::Bound, text)
         })
+    }
+
+    /// Checks a packet that a previous foreign agent has kept.
+    fn kept_packet(
+        &self,
+        at: Instant,
+        host: HostId,
+        outer: &Header,
+        inner: &Header,
+        packet: PacketId,
+    ) -> Option<(Rule, String)> {
+        let asked = self.asked.get(&inner.dst)?;
+        let is_requested = |exit| asked.contains(&exit);
+        let wrong = self.kept.check(at, (host, packet), inner.dst, outer.dst, is_requested, self.plant)?;
+        Some((Rule::Kept, format!("{} sent {wrong}", self.name(host))))
     }
 
     /// Checks the end of a home agent's tunnel.

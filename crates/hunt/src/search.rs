@@ -60,6 +60,8 @@ pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
         Plant::Unbound
         | Plant::Circle
         | Plant::Diverted
+        | Plant::Leaked
+        | Plant::KeptOn
         | Plant::Replayed
         | Plant::Bypassed
         | Plant::Unchallenged

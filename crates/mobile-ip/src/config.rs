@@ -1,11 +1,15 @@
 //! The configuration of the Mobile IP roles: what several roles have in common. Each file of the folder has the keys of one role.
 
+mod buffer;
+mod correspondent;
 mod foreign_agent;
 mod home_agent;
 mod mobile_node;
 mod peer;
 
 pub use crate::advertise::Advertise;
+pub use buffer::{Buffering, Drain, KeepWhen};
+pub use correspondent::{CorrespondentConfig, TrustedHomeAgent};
 pub use foreign_agent::ForeignAgentConfig;
 pub use home_agent::HomeAgentConfig;
 pub use mobile_node::{AgentCell, CareOf, ForeignNetwork, MobileNodeConfig, Movement, ReverseTunnel};

@@ -6,7 +6,8 @@
 
 use crate::config::MobileNodeConfig;
 use crate::message::{
-    Acknowledge, Association, Binding, Extension, Numbers, PORT, PreviousAgent, Request, Update, datagram,
+    Acknowledge, Asks, Association, Binding, BufferControl, Extension, Numbers, PORT, PreviousAgent, Request,
+    Update, datagram,
 };
 use crate::refusal;
 use wire::{Duration, Instant, Ipv4Addr, Reason, SocketAddrV4, ipv4};
@@ -94,6 +95,19 @@ impl Departure {
         (departure, said.extension(&settings.numbers))
     }
 
+    /// Returns the Buffer Control Request that names received packets to the previous agent, as a datagram from `home`. `None` if
+    /// the handoff did not begin with the last request.
+    pub(crate) fn names(
+        &self,
+        home: Ipv4Addr,
+        named: impl Iterator<Item = (Ipv4Addr, u16)>,
+        numbers: &Numbers,
+    ) -> Option<Vec<u8>> {
+        let identification = self.update.identification.filter(|_| self.is_new)?;
+        let ends = [home, self.previous];
+        Some(control(Asks::Forward, ends, identification, named.collect(), &self.association, numbers))
+    }
+
     /// Returns the previous agent and the new care-of address, once for each handoff.
     pub(crate) fn take_new(&mut self) -> Option<(Ipv4Addr, Ipv4Addr)> {
         std::mem::take(&mut self.is_new).then_some((self.previous, self.update.care_of))
@@ -142,4 +156,20 @@ impl Departure {
         }
         Ok(())
     }
+}
+
+/// Returns a Buffer Control Request as a datagram between these ends: the home address, and the foreign agent.
+pub(crate) fn control(
+    asks: Asks,
+    ends: [Ipv4Addr; 2],
+    identification: u64,
+    named: Vec<(Ipv4Addr, u16)>,
+    association: &Association,
+    numbers: &Numbers,
+) -> Vec<u8> {
+    let [home, _] = ends;
+    let mut message = BufferControl { asks, home, identification, named, authentication: None };
+    message.sign(association, numbers);
+    let [from, to] = ends.map(|address| SocketAddrV4::new(address, PORT));
+    datagram(from, to, ipv4::DEFAULT_TTL, &message.emit(numbers))
 }

@@ -13,11 +13,12 @@
 //! - [`home_agent`]: keeps bindings, answers ARP requests for mobile nodes that are away, tunnels packets to them.
 //! - [`foreign_agent`]: advertises, relays registrations, takes the packets for its visitors out of tunnels.
 //! - [`mobile_node`]: listens for agents, detects movement, registers.
+//! - [`correspondent`]: sends packets for mobile nodes straight to their care-of addresses (route optimization).
 //! - [`message`]: the messages of these roles. [`mark`]: the events that these roles record for measurements. [`refusal`]: the
 //!   reasons for which they refuse a message.
 //!
-//! `docs/mobile-ip.md` lists the options of a registration, and the codes of denials. Not implemented: route
-//! optimization and smooth handoff.
+//! `docs/mobile-ip.md` lists the options of a registration, and the codes of denials. Not implemented: smooth
+//! handoff.
 
 mod advertise;
 mod advertiser;
@@ -25,6 +26,7 @@ mod agents;
 mod binding;
 mod clock;
 pub mod config;
+pub mod correspondent;
 mod departure;
 mod encapsulation;
 pub mod foreign_agent;
@@ -46,6 +48,7 @@ mod signals;
 mod tunnels;
 mod under_way;
 
+pub use correspondent::Correspondent;
 pub use foreign_agent::ForeignAgent;
 pub use home_agent::HomeAgent;
 pub use mobile_node::MobileNode;

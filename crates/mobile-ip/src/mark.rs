@@ -20,6 +20,8 @@ pub const HOME_AGENT: &str = "home_agent";
 pub const FOREIGN_AGENT: &str = "foreign_agent";
 /// The name of the mobile node role in records.
 pub const MOBILE_NODE: &str = "mobile_node";
+/// The name of the correspondent role in records: the role is a binding cache.
+pub const BINDING_CACHE: &str = "binding_cache";
 
 /// An event that is recorded for measurements.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,6 +81,8 @@ pub(crate) enum MobileIpEvent {
     VisitorArrived { host: Ipv4Addr },
     /// The lifetime of a visitor at a foreign agent ended without a new registration.
     VisitorExpired { host: Ipv4Addr },
+    /// A previous foreign agent sends the packets that it kept for a visitor to the new care-of address.
+    KeptSent { host: Ipv4Addr, care_of: Ipv4Addr, packets: u64 },
     /// A new foreign agent has sent the Binding Update of a mobile node to its previous agent.
     UpdateSent { host: Ipv4Addr, previous: Ipv4Addr, care_of: Ipv4Addr },
     /// A previous foreign agent has accepted a Binding Update that ends the visit.
@@ -97,6 +101,13 @@ pub(crate) enum MobileIpEvent {
     UpdateAcknowledged { previous: Ipv4Addr, status: u8 },
     /// The home agent did not answer in time a request that the foreign agent relayed.
     RequestTimedOut { host: Ipv4Addr },
+    /// The home agent sent a Binding Update about a mobile node to a correspondent. `lifetime` is in seconds; 0: the
+    /// correspondent must forget the binding.
+    CorrespondentInformed { host: Ipv4Addr, correspondent: Ipv4Addr, lifetime: u16 },
+    /// The correspondent sends its packets for a mobile node straight to this care-of address from now on.
+    BindingLearnt { host: Ipv4Addr, care_of: Ipv4Addr },
+    /// The correspondent sends its packets for a mobile node to the home network again.
+    BindingForgotten { host: Ipv4Addr, why: &'static str },
 }
 
 impl From<MobileIpEvent> for Mark {
@@ -104,6 +115,7 @@ impl From<MobileIpEvent> for Mark {
         let mobile = |name| Self::new(MOBILE_NODE, name);
         let home = |name, host: Ipv4Addr| Self::new(HOME_AGENT, name).with("host", host);
         let foreign = |name, host: Ipv4Addr| Self::new(FOREIGN_AGENT, name).with("host", host);
+        let cache = |name, host: Ipv4Addr| Self::new(BINDING_CACHE, name).with("host", host);
         let decided = |name, agent: Ipv4Addr, policy: &'static str, why: &'static str| {
             mobile(name).with("agent", agent).with("policy", policy).with("why", why)
         };
@@ -157,6 +169,9 @@ impl From<MobileIpEvent> for Mark {
             MobileIpEvent::NotStored { host } => home("not_stored", host),
             MobileIpEvent::VisitorArrived { host } => foreign("visitor_arrived", host),
             MobileIpEvent::VisitorExpired { host } => foreign("visitor_expired", host),
+            MobileIpEvent::KeptSent { host, care_of, packets } => {
+                foreign("kept_sent", host).with("care_of", care_of).with("packets", packets)
+            }
             MobileIpEvent::UpdateSent { host, previous, care_of } => {
                 foreign("update_sent", host).with("previous", previous).with("care_of", care_of)
             }
@@ -178,6 +193,17 @@ impl From<MobileIpEvent> for Mark {
                 mobile("update_acknowledged").with("previous", previous).with("status", u64::from(status))
             }
             MobileIpEvent::RequestTimedOut { host } => foreign("request_timed_out", host),
+            MobileIpEvent::CorrespondentInformed { host, correspondent, lifetime } => {
+                home("update_sent", host)
+                    .with("correspondent", correspondent)
+                    .with("lifetime", u64::from(lifetime))
+            }
+            MobileIpEvent::BindingLearnt { host, care_of } => {
+                cache("binding_learnt", host).with("care_of", care_of)
+            }
+            MobileIpEvent::BindingForgotten { host, why } => {
+                cache("binding_forgotten", host).with("why", why)
+            }
         }
     }
 }

@@ -11,6 +11,7 @@
 mod co_located;
 mod commands;
 mod options;
+mod received;
 mod reverse;
 mod routes;
 mod smooth;
@@ -22,7 +23,7 @@ use crate::encapsulation;
 use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
-    ADVERTISEMENT, ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
+    ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
@@ -36,6 +37,7 @@ use node::{
     TimerName, Timers, Value,
 };
 use options::listens;
+use received::LastReceived;
 use reverse::Reverse;
 use std::collections::BTreeSet;
 use wire::ipv4;
@@ -158,6 +160,8 @@ pub struct MobileNode {
     /// The agents that movement detection decided not to use, each with the reason, since an agent was chosen and since
     /// the link came up.
     ignored: BTreeSet<(Ipv4Addr, Why)>,
+    /// The packets to name to the previous foreign agent.
+    received: LastReceived,
     refused: Refusals,
 }
 
@@ -178,6 +182,7 @@ impl MobileNode {
                 config.address.address,
                 HomeAgents::new(config.address, &config.home_agent, &config.backup_home_agents),
                 Associations::new(&config.foreign_agents),
+                config.expected_round_trip,
                 Settings::of(&config),
                 rng,
             ),
@@ -203,6 +208,7 @@ impl MobileNode {
             solicitations: 0,
             rng: solicitations,
             ignored: BTreeSet::new(),
+            received: LastReceived::default(),
             refused: Refusals::default(),
             config,
         })
@@ -561,6 +567,7 @@ impl MobileNode {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
         self.own.follow(self.registrar.home_agent(), self.opened(), out);
         out.mark(event.into());
+        self.name_received(packet.link.dst, out);
         if packet.link.dst == Mac::ZERO {
             out.send_routed(packet); // to the home agent, through the router of the visited network
         } else {
@@ -590,6 +597,7 @@ impl MobileNode {
             ReplyOutcome::Registered { care_of, lifetime, sent } => {
                 out.mark(MobileIpEvent::Registered { care_of, lifetime }.into());
                 self.registered(now, lifetime, sent, out);
+                self.ask_to_keep(now, out);
             }
             ReplyOutcome::Again => {
                 out.mark(MobileIpEvent::Denied { code: reply.code }.into());
@@ -727,22 +735,6 @@ impl MobileNode {
             (Decision::Stay(_) | Decision::Search(_), _) => {}
         }
     }
-
-    fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let ends = match rx.header.protocol {
-            ipv4::UDP if self.is_own(rx.header.dst) => self.registration(now, rx, &packet, out),
-            ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
-                self.advertisement(now, rx, &packet, out)
-            }
-            ipv4::ICMP if self.is_about_reverse(&rx, &packet) => self.tunnel_error(now, &rx, &packet, out),
-            _ => match self.broadcast(rx, packet) {
-                Ok(broadcast) => return out.send(Iface::HOST, broadcast),
-                // The groups that the role listens to also receive packets for other roles.
-                Err(packet) => return out.pass(rx, packet),
-            },
-        };
-        self.refused.end(rx.iface, packet, ends, out);
-    }
 }
 
 impl Role for MobileNode {
@@ -775,6 +767,7 @@ impl Role for MobileNode {
             Input::Wall(zero) => self.registrar.set_clock(zero),
             Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::Failed(_)

@@ -1,11 +1,11 @@
-//! Packets that a role itself puts into a tunnel. The table decides about each as if there were only this tunnel: so a
-//! role checks what the node checks.
+//! Packets that a role itself puts into a tunnel, or sends by a link. The table decides about each as if there were only this
+//! route: so a role checks what the node checks.
 
 use node::{
     Action, Class, Datagram, Disposition, Encap, EntryId, Found, IngressPolicy, Lifetime, Port, RoleId,
     Route, Rules, Rx, Verdict, decide, decide_opened, reason,
 };
-use wire::{Instant, Ipv4Addr, Packet, Reason, fragment, ipv4, tunnel};
+use wire::{Iface, Instant, Ipv4Addr, Packet, Reason, fragment, ipv4, tunnel};
 
 /// The rules of a node that has one route: into a tunnel. `is_own` returns whether an address belongs to the host.
 pub(crate) struct OneTunnel<F> {
@@ -14,6 +14,21 @@ pub(crate) struct OneTunnel<F> {
 }
 
 impl<F: Fn(Ipv4Addr) -> bool> OneTunnel<F> {
+    /// Decides about a packet with this `rx`.
+    pub(crate) fn judge(&self, now: Instant, rx: &Rx, packet: &Packet) -> Verdict {
+        let action = Action::Tunnel(self.encap);
+        OneRoute { action, mtu: u16::MAX, is_own: &self.is_own }.judge(now, rx, packet)
+    }
+}
+
+/// The rules of a node that has one route. `mtu` is that of the interface in bytes, if the route leads to a link.
+pub(crate) struct OneRoute<F> {
+    pub(crate) action: Action,
+    pub(crate) mtu: u16,
+    pub(crate) is_own: F,
+}
+
+impl<F: Fn(Ipv4Addr) -> bool> OneRoute<F> {
     /// Decides about a packet with this `rx`.
     pub(crate) fn judge(&self, now: Instant, rx: &Rx, packet: &Packet) -> Verdict {
         let datagram = Datagram::new(&rx.header, ipv4::total_len(&packet.bytes));
@@ -25,13 +40,13 @@ impl<F: Fn(Ipv4Addr) -> bool> OneTunnel<F> {
     }
 }
 
-impl<F: Fn(Ipv4Addr) -> bool> Rules for OneTunnel<F> {
+impl<F: Fn(Ipv4Addr) -> bool> Rules for OneRoute<F> {
     fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
         (RoleId::NODE, IngressPolicy::default_of(port))
     }
 
     fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
-        let route = Route { action: Action::Tunnel(self.encap), lifetime: Lifetime::Permanent };
+        let route = Route::new(self.action, Lifetime::Permanent);
         Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
     }
 
@@ -41,6 +56,10 @@ impl<F: Fn(Ipv4Addr) -> bool> Rules for OneTunnel<F> {
 
     fn is_own(&self, address: Ipv4Addr) -> bool {
         (self.is_own)(address)
+    }
+
+    fn mtu(&self, _: Iface) -> u16 {
+        self.mtu
     }
 }
 

@@ -24,6 +24,8 @@ struct Exit {
     care_of: Ipv4Addr,
     /// The kinds in which packets arrive.
     kinds: TunnelKinds,
+    /// Whether packets arrive out of tunnels of all hosts.
+    is_direct: bool,
 }
 
 /// The source and the state of the co-located care-of address.
@@ -33,6 +35,8 @@ pub(crate) struct OwnAddress {
     /// The networks of the configuration, and the time until an address in them is usable.
     networks: Vec<ForeignNetwork>,
     delay: Duration,
+    /// Whether packets are taken out of tunnels of all hosts, and not only of the home agent.
+    is_direct: bool,
     iface: Iface,
     home: InterfaceAddress,
     /// The address that is usable now, and the router of its link.
@@ -49,6 +53,7 @@ impl OwnAddress {
             source: config.care_of,
             networks: config.networks.clone(),
             delay: config.address_delay,
+            is_direct: config.direct_tunnels,
             iface,
             home: config.address,
             held: None,
@@ -141,7 +146,7 @@ impl OwnAddress {
     /// other senders and in tunnels of other kinds, and packets for other hosts, are not forwarded (RFC 5944, section 4.2.2).
     pub(crate) fn open(&mut self, home_agent: Ipv4Addr, kinds: TunnelKinds, out: &mut Outbox) {
         let Some(care_of) = self.address() else { return };
-        let exit = Exit { home_agent, care_of, kinds };
+        let exit = Exit { home_agent, care_of, kinds, is_direct: self.is_direct };
         if self.tunnel == Some(exit) {
             return;
         }
@@ -149,7 +154,7 @@ impl OwnAddress {
         self.tunnel = Some(exit);
         let rules = rules(self.home.address, exit);
         for (key, action) in rules {
-            out.route(key, Route { action, lifetime: Lifetime::Permanent });
+            out.route(key, Route::new(action, Lifetime::Permanent));
         }
     }
 
@@ -173,7 +178,7 @@ impl OwnAddress {
 /// Returns the routes of the exit of a tunnel. In a closed class, only a route to the single address applies to an address
 /// of this host.
 fn rules(home: Ipv4Addr, exit: Exit) -> [(RouteKey, Action); 8] {
-    let Exit { home_agent, care_of, kinds } = exit;
+    let Exit { home_agent, care_of, kinds, is_direct } = exit;
     let (not_for_home, not_home_agents) = (Action::Drop(NOT_FOR_HOME), Action::Drop(NOT_FROM_HOME_AGENT));
     let tunnel = |src| RouteKey { class: None, src, dst: Prefix::host(care_of) };
     [
@@ -182,7 +187,7 @@ fn rules(home: Ipv4Addr, exit: Exit) -> [(RouteKey, Action); 8] {
         (RouteKey::to(TUNNELLED, home), Action::Host),
         (RouteKey::all(OF_OTHERS), not_home_agents),
         (RouteKey::to(OF_OTHERS, care_of), not_home_agents),
-        (RouteKey::to(OF_OTHERS, home), not_home_agents),
+        (RouteKey::to(OF_OTHERS, home), if is_direct { Action::Host } else { not_home_agents }),
         (tunnel(Prefix::ANY), Action::Open(OF_OTHERS, kinds)),
         (tunnel(Prefix::host(home_agent)), Action::Open(TUNNELLED, kinds)),
     ]

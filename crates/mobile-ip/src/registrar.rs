@@ -3,11 +3,13 @@
 
 use crate::clock::Clock;
 use crate::config::{Associations, Replay};
-use crate::departure::{Departure, Settings};
+use crate::departure::{self, Departure, Settings};
 use crate::encapsulation::{self, ALTERNATES};
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
-use crate::message::{Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
+use crate::message::{
+    Asks, Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram,
+};
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use node::{Rng, Value};
@@ -157,6 +159,8 @@ pub(crate) struct Registrar {
     codes: ReplyCounts,
     /// The last round trip of a registration; `None` before the first.
     round_trip: Option<Duration>,
+    /// The round trip that is assumed before the first registration.
+    expected: Duration,
     current: Option<Held>,
     smooth: Settings,
     /// The smooth handoff that the previous agent has not acknowledged; `None` if there is none.
@@ -170,6 +174,7 @@ impl Registrar {
         home: Ipv4Addr,
         home_agents: HomeAgents,
         foreign_agents: Associations,
+        expected_round_trip: Duration,
         smooth: Settings,
         rng: Rng,
     ) -> Self {
@@ -193,6 +198,7 @@ impl Registrar {
             followed: Vec::new(),
             codes: ReplyCounts::default(),
             round_trip: None,
+            expected: expected_round_trip,
             current: None,
             smooth,
             departure: None,
@@ -224,6 +230,16 @@ impl Registrar {
         let is_ordered = self.home_agents.replay() == Replay::Timestamps;
         let association = self.foreign_agents.first(left)?;
         (may && is_ordered && (target.lifetime != 0 || at_home)).then(|| (left, association.clone()))
+    }
+
+    /// Returns the Buffer Control Request that asks the foreign agent of the registration to keep packets, as a datagram. `None`
+    /// if the node is at home, has its own care-of address, or has no association with the agent.
+    pub(crate) fn asks_to_keep(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let held = self.current.filter(|held| !held.is_co_located && held.agent != self.home_agent())?;
+        let association = self.foreign_agents.first(held.agent)?.clone();
+        let (ends, identification) = ([self.home, held.agent], self.identification(now));
+        let numbers = self.smooth.numbers;
+        Some(departure::control(Asks::Keep, ends, identification, Vec::new(), &association, &numbers))
     }
 
     pub(crate) const fn clock(&self) -> Clock {
@@ -463,7 +479,8 @@ impl Registrar {
     /// Returns how long to wait for a reply to the last attempt: twice as long as for the attempt before, up to a
     /// maximum.
     fn wait(&self, lifetime: u16) -> Duration {
-        let first = SHORTEST_WAIT.max(self.round_trip() * 2 + MARGIN);
+        let round_trip = self.round_trip.unwrap_or(self.expected);
+        let first = SHORTEST_WAIT.max(round_trip * 2 + MARGIN);
         let doubled = first.saturating_mul(1 << (self.attempts.max(1) - 1).min(8));
         let longest = if self.round_trip.is_none() { LONGEST_WAIT } else { LONGEST_WAIT_LATER };
         let longest = if lifetime == 0 { longest } else { longest.min(Duration::from_secs(lifetime.into())) };

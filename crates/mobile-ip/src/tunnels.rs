@@ -102,6 +102,8 @@ pub(crate) struct Heard {
     pub(crate) exit: Ipv4Addr,
     /// Whether the state of the tunnel changed.
     pub(crate) is_changed: bool,
+    /// Whether the error says that packets do not reach the exit.
+    pub(crate) is_unreached: bool,
     /// The ICMP error for the sender of the inner datagram, and the sender. `None` if the sender is not known, or gets no
     /// error.
     pub(crate) error: Option<(Ipv4Addr, Vec<u8>)>,
@@ -165,7 +167,7 @@ impl Tunnels {
             is_changed |= self.fail(now, exit, fault);
         }
         let error = error.and_then(|bytes| Some((ipv4::addresses(&bytes)?.1, bytes)));
-        Ok(Heard { exit, is_changed, error })
+        Ok(Heard { exit, is_changed, is_unreached: report.fault.is_some(), error })
     }
 
     /// Records a path MTU to `exit` for [`BELIEVED`], unless a smaller one is known. Returns whether the known MTU

@@ -13,6 +13,10 @@ pub enum Input<'a> {
     Timeout,
     /// A packet for this role. The role owns it, so it can keep or send it without a copy.
     Packet(Rx, Packet),
+    /// A packet used a route of this role with [`table::Route::notice`]. The value says how the packet arrived, and has its
+    /// header as it was then. The packet itself is forwarded. Of several packets with the same source and destination,
+    /// one is reported in each interval of the route.
+    Notice(Rx),
     /// An event of an interface.
     Link(Iface, Link<'a>),
     /// The lifetime of a route of this role has ended. The instant is the last use of the route. The end is not

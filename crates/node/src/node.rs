@@ -4,6 +4,7 @@ pub(crate) mod data_path;
 mod errors;
 pub(crate) mod forward;
 pub(crate) mod neighbor;
+pub(crate) mod notices;
 pub(crate) mod reassembly;
 pub(crate) mod store_barrier;
 pub(crate) mod streams;
@@ -154,8 +155,8 @@ impl Node {
         self.settle(now, out);
     }
 
-    /// Processes one input. Ignores [`Input::Stored`] and [`Input::Notification`], which come only from the node
-    /// itself.
+    /// Processes one input. Ignores [`Input::Stored`], [`Input::Notification`] and [`Input::Notice`], which come only from
+    /// the node itself.
     pub fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         out.begin(now);
         match input {
@@ -168,9 +169,9 @@ impl Node {
             Input::Failed(fault) => self.failed(now, fault, out),
             Input::Idle(..) | Input::Wall(_) => self.notify_all(now, &input, out),
             // A driver can request streams of roles. A driver reports durable records by `resume`, not by an input.
-            // Only roles send notifications.
+            // Only roles send notifications, and only the node sends notices.
             Input::Serve(id, op) => self.operate(now, RoleId::NODE, id, op, out),
-            Input::Stored(_) | Input::Notification(_) => {}
+            Input::Stored(_) | Input::Notification(_) | Input::Notice(_) => {}
         }
         self.settle(now, out);
     }

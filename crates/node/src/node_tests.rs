@@ -31,7 +31,7 @@ impl Role for Keeper {
             Input::Start(_) => {
                 let local = SocketAddrV4::new(OWN, 9);
                 out.stream(StreamId(3), StreamOp::Listen { by: Transport::Udp, local, foreign: false });
-                let route = Route { action: Action::Punt, lifetime: Lifetime::Permanent };
+                let route = Route::new(Action::Punt, Lifetime::Permanent);
                 let src = Prefix::ANY;
                 out.route(RouteKey { class: None, src, dst: "10.8.0.0/16".parse().unwrap() }, route);
             }
@@ -56,11 +56,7 @@ fn node() -> (Node, Outbox) {
     let up = Link::Up { cell: None, mac: US, mtu: 1500, name: "eth" };
     node.handle(Instant::ZERO, Input::Link(ETH, up), &mut out);
     let key = RouteKey { class: None, src: Prefix::ANY, dst: "10.9.0.0/16".parse().unwrap() };
-    node.set_route(
-        Instant::ZERO,
-        key,
-        Route { action: Action::Forward(Hop::mac(ETH, PEER)), lifetime: Lifetime::Permanent },
-    );
+    node.set_route(Instant::ZERO, key, Route::new(Action::Forward(Hop::mac(ETH, PEER)), Lifetime::Permanent));
     while out.next_act().is_some() {}
     (node, out)
 }

@@ -10,7 +10,7 @@ const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn to(mac: u8, lifetime: Lifetime) -> Route {
-    Route { action: Action::Forward(Hop::mac(Iface(1), Mac([mac; 6]))), lifetime }
+    Route::new(Action::Forward(Hop::mac(Iface(1), Mac([mac; 6]))), lifetime)
 }
 
 fn winner(rules: &Ruleset, now: Instant) -> Option<Action> {

@@ -99,6 +99,21 @@ impl<K: Ord + Copy> Expiry<K> {
         }
     }
 
+    /// Returns whether a key has a deadline.
+    pub fn has(&self, key: K) -> bool {
+        self.at.contains_key(&key)
+    }
+
+    /// Returns the number of keys with a deadline.
+    pub fn len(&self) -> usize {
+        self.at.len()
+    }
+
+    /// Returns whether no key has a deadline.
+    pub fn is_empty(&self) -> bool {
+        self.at.is_empty()
+    }
+
     /// Returns the keys with their deadlines, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (K, Instant)> + '_ {
         self.at.iter().map(|(key, at)| (*key, *at))

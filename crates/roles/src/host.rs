@@ -173,11 +173,7 @@ impl HostConfig {
                 .hop(interfaces, route)
                 .map_err(|error| KeyError::new(format!("route[{index}].{}", error.key), error.problem))?;
             let key = RouteKey { class: None, src: Prefix::ANY, dst: route.to };
-            node.set_route(
-                Instant::ZERO,
-                key,
-                Route { action: Action::Forward(hop), lifetime: Lifetime::Permanent },
-            );
+            node.set_route(Instant::ZERO, key, Route::new(Action::Forward(hop), Lifetime::Permanent));
         }
         Ok(node)
     }

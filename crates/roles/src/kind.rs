@@ -79,6 +79,9 @@ kinds! {
     /// A mobile node of Mobile IP (RFC 5944).
     "mobile-ip/mobile-node" MobileIpMobileNode(mobile_ip::config::MobileNodeConfig),
         |config, interfaces, rng| mobile_ip::MobileNode::new(config, interfaces, rng.clone());
+    /// A correspondent of Mobile IP with a binding cache (draft-ietf-mobileip-optim-09).
+    "mobile-ip/correspondent" MobileIpCorrespondent(mobile_ip::config::CorrespondentConfig),
+        |config, _, rng| mobile_ip::Correspondent::new(config, rng.clone());
     /// A client of DHCP (RFC 2131): acquires the address of an interface.
     "dhcp/client" DhcpClient(dhcp::config::ClientConfig),
         |config, interfaces, rng| dhcp::Client::new(config, interfaces, rng.clone());
@@ -163,6 +166,7 @@ impl RoleConfig {
                 let own = (config.address.address, config.interface.clone());
                 config.is_home = around.home_agents.contains(&own);
             }
+            Self::MobileIpCorrespondent(config) => config.own = around.addresses(),
             _ => {}
         }
         self

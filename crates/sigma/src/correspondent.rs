@@ -67,6 +67,7 @@ impl Role for Correspondent {
             Input::Start(_)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Command(..)
             | Input::Failed(_)

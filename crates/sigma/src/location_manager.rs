@@ -602,6 +602,7 @@ impl Role for LocationManager {
             Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Command(..)
             | Input::Serve(..)

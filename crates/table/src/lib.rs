@@ -17,7 +17,7 @@ use core::time::Duration;
 use wire::ipv4::Header;
 use wire::tunnel::largest_fragment;
 pub use wire::tunnel::{Kind, Kinds};
-use wire::{IcmpError, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason};
+use wire::{IcmpError, Iface, Instant, Ipv4Addr, Mac, Prefix, Reason, nanos_of};
 
 /// The reasons for which [`decide`] itself drops a packet. A route can give other reasons ([`crate::Action::Drop`]).
 pub mod reason {
@@ -136,6 +136,18 @@ pub struct Route {
     pub action: Action,
     /// How long the route is valid.
     pub lifetime: Lifetime,
+    /// If an interval is given, the owner of the route is notified of packets that the route forwards: of the first
+    /// packet in each interval, for each pair of source and destination ([`Verdict::notice`]). The packets are forwarded
+    /// in any case. The intervals follow each other from [`Instant::ZERO`] on. So two notices may be closer to each
+    /// other, and two data paths agree on the intervals. An interval of zero counts as 1 ns. Only [`Action::Forward`] and [`Action::Tunnel`] have notices.
+    pub notice: Option<Duration>,
+}
+
+impl Route {
+    /// Returns a route of whose packets its owner is not notified.
+    pub const fn new(action: Action, lifetime: Lifetime) -> Self {
+        Self { action, lifetime, notice: None }
+    }
 }
 
 /// How long a route is valid, and when its owner is notified.
@@ -344,6 +356,26 @@ pub struct Verdict {
     /// The routes that this packet used. Index 0: the reverse path that passed the check. Index 1: the route of the
     /// packet, if its lifetime is [`Lifetime::ReportIdle`].
     pub used: [Option<EntryId>; 2],
+    /// The role that is notified of this packet, and the interval of [`Route::notice`]; `None` if no role is notified.
+    /// The caller notifies the role, unless it has done so in this interval, and treats the packet as the disposition says.
+    pub notice: Option<Notice>,
+}
+
+/// The role that set a route with [`Route::notice`], and the interval of this route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Notice {
+    /// The role that is notified.
+    pub owner: RoleId,
+    /// The interval in which the role is notified once of packets with the same source and destination.
+    pub interval: Duration,
+}
+
+impl Notice {
+    /// Returns the end of the interval that contains `now`.
+    pub fn end(&self, now: Instant) -> Instant {
+        let interval = nanos_of(self.interval).max(1);
+        Instant((now.0 / interval).saturating_add(1).saturating_mul(interval))
+    }
 }
 
 /// What [`decide`] decided about a packet.
@@ -391,8 +423,14 @@ fn decide_by(
     (owner, policy): (RoleId, IngressPolicy),
     packet: &Datagram,
 ) -> Verdict {
-    let mut verdict =
-        Verdict { disposition: Disposition::Host, ttl: policy.ttl, cut: None, icmp: None, used: [None; 2] };
+    let mut verdict = Verdict {
+        disposition: Disposition::Host,
+        ttl: policy.ttl,
+        cut: None,
+        icmp: None,
+        used: [None; 2],
+        notice: None,
+    };
     if let Some(class) = policy.check {
         match rules.reverse_path(now, class, packet.src) {
             Some(Found { entry, route: Route { action: Action::Forward(hop), .. }, .. })
@@ -469,6 +507,9 @@ fn follow(
     // A packet that cannot be forwarded does not count as a use of its route.
     if matches!(route.lifetime, Lifetime::ReportIdle(_)) {
         verdict.used[1] = Some(entry);
+    }
+    if matches!(route.action, Action::Forward(_) | Action::Tunnel(_)) {
+        verdict.notice = route.notice.map(|interval| Notice { owner, interval });
     }
     verdict.disposition = match route.action {
         Action::Forward(hop) => Disposition::Out(hop),

@@ -163,6 +163,8 @@ pub struct MapRoute {
     /// Nanoseconds: the span of [`Lifetime::SoftState`] and [`Lifetime::ReportIdle`], the instant of
     /// [`Lifetime::Until`], and 0 for [`Lifetime::Permanent`].
     pub span: u64,
+    /// The interval of [`Route::notice`] in nanoseconds; 0 if no role is notified.
+    pub notice: u64,
     /// The instant, in nanoseconds, at which a packet last used or refreshed the route, or the route was set. A data
     /// path changes only this field.
     pub used: u64,
@@ -172,8 +174,8 @@ const _: () = {
     assert!(size_of::<MapPort>() == MapPort::SIZE && MapPort::SIZE == 10);
     assert!(size_of::<MapPolicy>() == MapPolicy::SIZE && MapPolicy::SIZE == 8);
     assert!(size_of::<MapKey>() == MapKey::SIZE && MapKey::SIZE == 12);
-    assert!(size_of::<MapRoute>() == MapRoute::SIZE && MapRoute::SIZE == 48);
-    assert!(align_of::<MapRoute>() == 8 && core::mem::offset_of!(MapRoute, used) == 40);
+    assert!(size_of::<MapRoute>() == MapRoute::SIZE && MapRoute::SIZE == 56);
+    assert!(align_of::<MapRoute>() == 8 && core::mem::offset_of!(MapRoute, used) == 48);
 };
 
 /// Converts structs to their bytes and back.
@@ -196,7 +198,7 @@ macro_rules! bytes_of {
     };
 }
 
-bytes_of!(MapPort 10, MapPolicy 8, MapKey 12, MapRoute 48);
+bytes_of!(MapPort 10, MapPolicy 8, MapKey 12, MapRoute 56);
 
 impl MapPort {
     /// Returns the form of `port` in a kernel map.
@@ -285,6 +287,7 @@ impl MapRoute {
         class: 0,
         failing: 0,
         span: 0,
+        notice: 0,
         used: 0,
     };
 
@@ -297,7 +300,9 @@ impl MapRoute {
             Lifetime::ReportIdle(span) => (tag::REPORT_IDLE, nanos_of(span)),
             Lifetime::Until(end) => (tag::UNTIL, end.0),
         };
-        let none = Self { owner: owner.0, lifetime, entry: entry.0, span, used: used.0, ..Self::NONE };
+        let notice = route.notice.map_or(0, |interval| nanos_of(interval).max(1));
+        let none =
+            Self { owner: owner.0, lifetime, entry: entry.0, span, notice, used: used.0, ..Self::NONE };
         match route.action {
             Action::Forward(hop) => none.with_hop(hop),
             Action::Punt => Self { action: tag::PUNT, ..none },
@@ -363,7 +368,8 @@ impl MapRoute {
         };
         let refused = NotAnEntry("route");
         let (Some(action), Some(lifetime)) = (action, lifetime) else { return Err(refused) };
-        let route = Route { action, lifetime };
+        let notice = (self.notice != 0).then(|| Duration::from_nanos(self.notice));
+        let route = Route { action, lifetime, notice };
         let found = Found { entry: EntryId(self.entry), owner: RoleId(self.owner), route };
         let used = Instant(self.used);
         if Self::new(&found, used) == *self { Ok((found, used)) } else { Err(refused) }

@@ -61,7 +61,12 @@ fn routes() -> impl Iterator<Item = Route> {
         Lifetime::Until(Instant::NEVER),
     ];
     let actions = forward.into_iter().chain(drops).chain(others).chain(tunnels);
-    actions.flat_map(move |action| lifetimes.map(|lifetime| Route { action, lifetime }))
+    let notices = [None, Some(Duration::from_nanos(1)), Some(SECOND)];
+    actions.flat_map(move |action| {
+        lifetimes
+            .into_iter()
+            .flat_map(move |lifetime| notices.map(|notice| Route { notice, ..Route::new(action, lifetime) }))
+    })
 }
 
 fn found() -> impl Iterator<Item = (Found, Instant)> {
@@ -152,7 +157,7 @@ fn a_flag_is_zero_or_one_and_what_is_not_used_is_zero() {
 #[test]
 fn a_zeroed_route_is_no_entry_and_a_drop_for_an_unknown_reason_is_refused() {
     assert_eq!(MapRoute::from_bytes([0; MapRoute::SIZE]).read(reason_of), Err(NotAnEntry("route")));
-    let route = Route { action: Action::Drop(Reason("unheard_of")), lifetime: Lifetime::Permanent };
+    let route = Route::new(Action::Drop(Reason("unheard_of")), Lifetime::Permanent);
     let found = Found { entry: EntryId(1), owner: RoleId(1), route };
     let form = MapRoute::new(&found, Instant::ZERO);
     assert_eq!(form.read(reason_of), Err(NotAnEntry("route")));
@@ -162,7 +167,7 @@ fn a_zeroed_route_is_no_entry_and_a_drop_for_an_unknown_reason_is_refused() {
 
 #[test]
 fn a_lifetime_that_does_not_fit_ends_as_late() {
-    let route = |span| Route { action: Action::Host, lifetime: Lifetime::SoftState(span) };
+    let route = |span| Route::new(Action::Host, Lifetime::SoftState(span));
     let found = Found { entry: EntryId(0), owner: RoleId(0), route: route(Duration::MAX) };
     let (read, _) = MapRoute::new(&found, Instant(5)).read(reason_of).unwrap();
     let end = read.route.lifetime.end(Instant(5));
@@ -173,12 +178,9 @@ fn a_lifetime_that_does_not_fit_ends_as_late() {
 fn the_bytes_are_those_of_the_other_side() {
     let key = RouteKey::to(Class(3), Ipv4Addr::new(10, 1, 0, 7));
     assert_eq!(MapKey::new(&key).to_bytes(), [0, 0, 0, 0, 10, 1, 0, 7, 0, 32, 1, 3]);
-    let route = Route {
-        action: Action::Forward(Hop::mac(Iface(0), Mac([2, 3, 4, 5, 6, 7]))),
-        lifetime: Lifetime::Permanent,
-    };
+    let route = Route::new(Action::Forward(Hop::mac(Iface(0), Mac([2, 3, 4, 5, 6, 7]))), Lifetime::Permanent);
     let found = Found { entry: EntryId(0), owner: RoleId(9), route };
-    let mut expected = [0; 48];
+    let mut expected = [0; MapRoute::SIZE];
     expected[..4].copy_from_slice(&[9, tag::FORWARD, tag::MAC, tag::PERMANENT]);
     expected[10..16].copy_from_slice(&[2, 3, 4, 5, 6, 7]);
     assert_eq!(MapRoute::new(&found, Instant::ZERO).to_bytes(), expected);

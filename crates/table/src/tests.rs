@@ -19,10 +19,7 @@ struct Station {
 }
 
 fn mapping() -> Route {
-    Route {
-        action: Action::Forward(Hop::mac(AIR, NEIGHBOR)),
-        lifetime: Lifetime::SoftState(Duration::from_secs(9)),
-    }
+    Route::new(Action::Forward(Hop::mac(AIR, NEIGHBOR)), Lifetime::SoftState(Duration::from_secs(9)))
 }
 
 impl Rules for Station {
@@ -37,10 +34,10 @@ impl Rules for Station {
 
     fn route(&self, now: Instant, class: Class, _src: Ipv4Addr, dst: Ipv4Addr) -> Option<Found> {
         if class == UP {
-            let route = Route {
-                action: Action::Forward(Hop::mac(WIRE, UPLINK)),
-                lifetime: Lifetime::ReportIdle(Duration::from_secs(3)),
-            };
+            let route = Route::new(
+                Action::Forward(Hop::mac(WIRE, UPLINK)),
+                Lifetime::ReportIdle(Duration::from_secs(3)),
+            );
             return Some(Found { entry: EntryId(1), owner: RoleId(3), route });
         }
         self.reverse_path(now, class, dst)
@@ -112,6 +109,32 @@ fn a_way_back_that_is_punted_is_for_its_owner_to_check() {
 }
 
 #[test]
+fn the_owner_is_noticed_of_packets_that_its_route_forwards() {
+    let interval = Duration::from_secs(1);
+    let noticed = |action, packet| {
+        let route = Route { action, notice: Some(interval), ..mapping() };
+        decide(&Station { mapping: Some(route) }, Instant::ZERO, from(WIRE, UPLINK), &packet).notice
+    };
+    let packet = data(FAR, MOBILE);
+    let tunnel = Action::Tunnel(Encap::new(OWN, FAR, 1480));
+    let expected = Some(Notice { owner: RoleId(3), interval });
+    assert_eq!(noticed(mapping().action, packet), expected);
+    assert_eq!(noticed(tunnel, data(OWN, MOBILE)), expected);
+    assert_eq!(noticed(tunnel, packet), None, "the source is the exit: the packet is dropped");
+    assert_eq!(noticed(Action::Punt, packet), None, "the role gets the packet itself");
+    let late = Datagram { ttl: 1, ..packet };
+    assert_eq!(noticed(mapping().action, late), None, "the packet is dropped");
+    let route = Station { mapping: Some(mapping()) };
+    assert_eq!(decide(&route, Instant::ZERO, from(WIRE, UPLINK), &packet).notice, None);
+    let notice = Notice { owner: RoleId(3), interval };
+    assert_eq!(notice.end(Instant(0)), Instant(1_000_000_000));
+    assert_eq!(notice.end(Instant(999_999_999)), Instant(1_000_000_000));
+    assert_eq!(notice.end(Instant(1_000_000_000)), Instant(2_000_000_000));
+    let never = Notice { interval: Duration::MAX, ..notice };
+    assert_eq!(never.end(Instant(7)), Instant(u64::MAX));
+}
+
+#[test]
 fn downlink_data_do_not_refresh() {
     let verdict =
         decide(&Station { mapping: Some(mapping()) }, Instant::ZERO, from(WIRE, UPLINK), &data(FAR, MOBILE));
@@ -174,7 +197,7 @@ impl Rules for Agent {
             FAR => Action::Host,
             _ => Action::Forward(Hop { iface: AIR, to: NextHop::OnLink }),
         };
-        let route = Route { action, lifetime: Lifetime::Until(Instant::NEVER) };
+        let route = Route::new(action, Lifetime::Until(Instant::NEVER));
         Some(Found { entry: EntryId(0), owner: RoleId(1), route })
     }
 
@@ -281,7 +304,7 @@ fn a_failing_tunnel_is_reported_and_used() {
         }
         fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
             let action = Action::Tunnel(FAILING);
-            let route = Route { action, lifetime: Lifetime::Permanent };
+            let route = Route::new(action, Lifetime::Permanent);
             Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
         }
         fn reverse_path(&self, _: Instant, _: Class, _: Ipv4Addr) -> Option<Found> {
@@ -318,7 +341,7 @@ fn a_reported_mtu_notifies_the_sender_and_does_not_stop_the_packet() {
             (RoleId::NODE, IngressPolicy::default_of(port))
         }
         fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
-            let route = Route { action: Action::Tunnel(REPORTED), lifetime: Lifetime::Permanent };
+            let route = Route::new(Action::Tunnel(REPORTED), Lifetime::Permanent);
             Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
         }
         fn reverse_path(&self, _: Instant, _: Class, _: Ipv4Addr) -> Option<Found> {

@@ -109,6 +109,7 @@ impl Role for BulkClient {
             | Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Command(..)
             | Input::Failed(_)

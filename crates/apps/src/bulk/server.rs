@@ -183,6 +183,7 @@ impl Role for BulkServer {
             Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(_, StreamEvent::Opened(_) | StreamEvent::Finished | StreamEvent::Migrate(_))
             | Input::Command(..)
             | Input::Failed(_)

@@ -209,6 +209,7 @@ impl Role for RequestClient {
             | Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Command(..)
             | Input::Failed(_)

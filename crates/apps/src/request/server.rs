@@ -158,6 +158,7 @@ impl Role for RequestServer {
             | Input::Packet(..)
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Stream(_, StreamEvent::Opened(_) | StreamEvent::Migrate(_))
             | Input::Command(..)
             | Input::Failed(_)

@@ -227,6 +227,7 @@ impl Role for MobileHost {
             )
             | Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Command(..)
             | Input::Failed(_)
             | Input::Stored(_) => {}

@@ -402,6 +402,7 @@ impl Role for SupportRouter {
             Input::Stream(id, event) => self.stream(now, id, event, out),
             Input::Link(..)
             | Input::Idle(..)
+            | Input::Notice(_)
             | Input::Command(..)
             | Input::Failed(_)
             | Input::Wall(_)

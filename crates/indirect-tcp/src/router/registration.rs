@@ -52,7 +52,7 @@ impl SupportRouter {
             host.way = Some(way);
             let departure = host.departure.take();
             let action = Action::Forward(Hop::mac(way.0, way.1));
-            out.route(near_way(address), Route { action, lifetime: Lifetime::Permanent });
+            out.route(near_way(address), Route::new(action, Lifetime::Permanent));
             self.welcome_connections(now, &greeting, out);
             if let Some(departure) = departure {
                 self.channel_rests(departure.to);

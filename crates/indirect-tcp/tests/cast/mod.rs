@@ -120,7 +120,7 @@ impl Cast for IndirectTcp {
         node.add_address(Instant::ZERO, Iface(1), address);
         let action = Action::Forward(Hop::mac(Iface(names.len() as u16), PEOPLE[1].1));
         let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-        node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
+        node.set_route(Instant::ZERO, key, Route::new(action, Lifetime::Permanent));
         (node, names)
     }
 

@@ -1,8 +1,8 @@
 //! The configuration of a foreign agent.
 
 use super::{
-    Advertise, AgentReverseTunnel, Peer, check_address, check_agent_peers, check_lifetime, check_tunnel_mtu,
-    registration_lifetime, tunnel_mtu, yes,
+    Advertise, AgentReverseTunnel, Buffering, Peer, check_address, check_agent_peers, check_lifetime,
+    check_tunnel_mtu, registration_lifetime, tunnel_mtu, yes,
 };
 use crate::encapsulation;
 use crate::message::Numbers;
@@ -90,6 +90,11 @@ pub struct ForeignAgentConfig {
     #[serde(default = "challenge_window")]
     #[schemars(range(min = 1, max = 16))]
     pub challenge_window: usize,
+    /// Whether packets for visitors are delivered out of tunnels of any host, for example of correspondents (route
+    /// optimization), and private bindings (flag P) are relayed; default false: only tunnels of the visitor's home agent are
+    /// opened. A host that tunnels a packet to a visitor could send it to the home address as well.
+    #[serde(default)]
+    pub direct_tunnels: bool,
     /// The kinds of tunnels that the foreign agent offers besides IP in IP: `minimal` (RFC 2004, flag M) and `gre` (RFC 2784,
     /// flag G), for example `["minimal", "gre"]`; default none. A request for another kind is denied with code 72.
     #[serde(default, deserialize_with = "texts")]
@@ -105,6 +110,10 @@ pub struct ForeignAgentConfig {
     #[serde(default = "pending_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
+    /// Which packets the foreign agent keeps for its visitors, to send them to their next care-of address. Without this table,
+    /// it keeps none; an empty table keeps the last packet of each visitor. The table needs `smooth_handoff`.
+    #[serde(default)]
+    pub buffer: Option<Buffering>,
     /// Whether the foreign agent offers smooth handoffs (flag S; draft-ietf-mobileip-optim-09); default false. As the new
     /// agent, it sends the Binding Update of a mobile node to the previous agent, and delivers packets of that agent before
     /// the registration is accepted. As the previous agent, it forwards packets to the new care-of address. For that, it needs
@@ -150,7 +159,11 @@ impl ForeignAgentConfig {
         if self.pending_timeout.is_zero() {
             return Err(ConfigError::new("pending_timeout", "must be greater than zero"));
         }
-        Ok(())
+        if self.buffer.is_some() && !self.smooth_handoff {
+            let problem = "needs `smooth_handoff = true`: without it, kept packets are never sent";
+            return Err(ConfigError::new("buffer", problem));
+        }
+        self.buffer.as_ref().map_or(Ok(()), Buffering::check)
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     check_announcements, check_lifetime, check_peers, check_tunnel_mtu, registration_lifetime, tunnel_mtu,
 };
 use crate::encapsulation;
+use crate::message::Numbers;
 use node::config::{ConfigError, span, spans, text, texts};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,6 +31,13 @@ pub struct HomeAgentConfig {
     /// The foreign agents with which the home agent has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
+    /// The correspondents that the home agent informs of care-of addresses (route optimization), with their security
+    /// associations; default none. Such a host sends its packets straight to the care-of address of a mobile node.
+    #[serde(default)]
+    pub correspondents: Vec<Peer>,
+    /// The numbers of the messages of route optimization. They are used only with `correspondents`.
+    #[serde(default)]
+    pub numbers: Numbers,
     /// The longest registration that the home agent grants, in whole seconds from `3s` to `65534s`; default `60min`
     /// (not from an RFC).
     #[serde(default = "registration_lifetime", deserialize_with = "span")]
@@ -101,6 +109,12 @@ impl HomeAgentConfig {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
         check_agent_peers("foreign_agents", &self.foreign_agents)?;
+        check_peers("correspondents", &self.correspondents)?;
+        if self.correspondents.iter().any(|peer| peer.address == self.address.address) {
+            let problem = format!("{} is the address of the home agent", self.address.address);
+            return Err(ConfigError::new("correspondents", problem));
+        }
+        self.numbers.check()?;
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
         for peer in &self.mobile_nodes {

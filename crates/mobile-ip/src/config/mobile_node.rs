@@ -15,6 +15,11 @@ use wire::{Duration, InterfaceAddress, Ipv4Addr};
 
 /// The greatest `signal_hysteresis` in dB: no two signals that a radio hears differ by much more.
 const MOST_HYSTERESIS: u8 = 60;
+/// The longest `expected_round_trip` (not from an RFC).
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(60);
+
+/// The maximum of `named_packets`: they fit into one IP Filter Extension if they have one source.
+const MOST_NAMED: usize = 100;
 
 /// The configuration of a mobile node: its home network, its associations and its movement detection.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -85,6 +90,12 @@ pub struct MobileNodeConfig {
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
+    /// The round trip to the home agent that the mobile node assumes until it has measured one, at most `60s`; default
+    /// `0s`. It waits for a reply for twice the round trip and 100 ms, and for 1 s at least (RFC 5944, section 3.6.3).
+    /// With a longer round trip than this wait, a reply arrives after the next request, and is dropped.
+    #[serde(default, deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub expected_round_trip: Duration,
     /// Whether the mobile node asks for simultaneous bindings (flag S); default false (RFC 5944, section 3.6.1.1). Then
     /// the home agent keeps its earlier care-of addresses, and sends a copy of each packet to each of them.
     #[serde(default)]
@@ -99,6 +110,15 @@ pub struct MobileNodeConfig {
     /// `encapsulating` are then the same.
     #[serde(default)]
     pub reverse_tunnel: ReverseTunnel,
+    /// Whether a mobile node with a co-located care-of address takes packets out of tunnels of any host, for example of
+    /// correspondents (route optimization); default false: only out of tunnels of its home agent.
+    #[serde(default)]
+    pub direct_tunnels: bool,
+    /// Whether the mobile node asks its home agent not to reveal its care-of address to correspondents (flag P;
+    /// draft-ietf-mobileip-optim-09, section 3.6); default false. Agents without route optimization deny such a request
+    /// (codes 70 and 134).
+    #[serde(default)]
+    pub private_bindings: bool,
     /// The kind of tunnel that the mobile node asks for: `ip-in-ip`, `minimal` (flag M) or `gre` (flag G); default
     /// `ip-in-ip`. It asks a foreign agent only if the agent offers this kind. If the home agent does not offer it (code
     /// 139), the mobile node registers with IP in IP.
@@ -116,6 +136,17 @@ pub struct MobileNodeConfig {
     #[serde(default = "cache_lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub cache_lifetime: Duration,
+    /// Whether the mobile node asks each foreign agent that accepts its registration to keep its packets
+    /// (draft-mkhalil-mobileip-buffer-00); default false. Agents with `when = "request"` in `buffer` need it. It needs
+    /// `smooth_handoff`.
+    #[serde(default)]
+    pub ask_to_keep: bool,
+    /// The number of last received packets that the mobile node names to its previous foreign agent, so that they are not sent
+    /// again, from 0 to 100; default 0 (draft-mkhalil-mobileip-buffer-00, section 4.5, has no number). Only packets without DF
+    /// are named: others have no unique identification. It needs `smooth_handoff`.
+    #[serde(default)]
+    #[schemars(range(max = 100))]
+    pub named_packets: usize,
     /// The numbers of messages, extensions and flags of smooth handoffs. All agents and mobile nodes must have the same
     /// values.
     #[serde(default)]
@@ -239,11 +270,13 @@ impl MobileNodeConfig {
         RequestFlags(0)
             .with(RequestFlags::SIMULTANEOUS, self.simultaneous_bindings)
             .with(RequestFlags::BROADCAST, self.broadcasts)
+            .with(RequestFlags(self.numbers.private_flag), self.private_bindings)
     }
 
     /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_address("address", self.address)?;
+        self.numbers.check()?;
         check_peers("home_agent", std::slice::from_ref(&self.home_agent))?;
         check_agent_peers("foreign_agents", &self.foreign_agents)?;
         check_lifetime("lifetime", self.lifetime)?;
@@ -258,6 +291,17 @@ impl MobileNodeConfig {
             return Err(ConfigError::new("backup_home_agents", problem));
         }
         self.check_care_of()?;
+        if self.expected_round_trip > LONGEST_ROUND_TRIP {
+            return Err(ConfigError::new("expected_round_trip", "must be at most 60s"));
+        }
+        if self.named_packets > MOST_NAMED {
+            return Err(ConfigError::new("named_packets", format!("must be from 0 to {MOST_NAMED}")));
+        }
+        for (key, is_set) in [("named_packets", self.named_packets > 0), ("ask_to_keep", self.ask_to_keep)] {
+            if is_set && !self.smooth_handoff {
+                return Err(ConfigError::new(key, "needs `smooth_handoff = true`"));
+            }
+        }
         if self.signal_hysteresis.is_some_and(|step| step > MOST_HYSTERESIS) {
             let problem = format!("must be from 0 to {MOST_HYSTERESIS} dB");
             return Err(ConfigError::new("signal_hysteresis", problem));
@@ -267,7 +311,6 @@ impl MobileNodeConfig {
             let problem = format!("{} must have one cell only", twice.agent);
             return Err(ConfigError::new("agent_cells", problem));
         }
-        self.numbers.check()?;
         let cached = self.cache_lifetime;
         if cached.subsec_nanos() != 0 || !(1..INFINITE.into()).contains(&cached.as_secs()) {
             return Err(ConfigError::new("cache_lifetime", "must be whole seconds, from 1s to 65534s"));

@@ -9,13 +9,13 @@
 //! Updates to any address. Therefore their number per link address and per target is limited, and a target is never a
 //! group, a broadcast address or this host.
 
-use super::{ForeignAgent, NOT_A_VISITOR, Visit};
+use super::{ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
 use crate::limiter::{Limiter, PerSecond};
 use crate::mark::MobileIpEvent;
 use crate::message::{Between, Binding, PORT, PreviousAgent, Update, datagram};
 use crate::passed::Passed;
 use crate::pending::{Pending, RequestKey, low};
-use node::{Action, Class, Expiry, Lifetime, Outbox, Route, RouteKey, Rx, Value, reason};
+use node::{Action, Class, Expiry, Lifetime, Outbox, Route, RouteKey, Rx, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ipv4::{self};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4};
@@ -276,15 +276,40 @@ impl ForeignAgent {
             arrival.map(|arrival| arrival.ends).into_iter().chain(sources_left.map(|(_, left)| left.ends));
         let lifetime = ends.max().map(Lifetime::Until);
         let classes = if lifetime.is_some() { self.classes_of_agents(host) } else { BTreeSet::new() };
+        let watched = classes.into_iter().zip(std::iter::repeat(lifetime));
+        let punt =
+            |(class, lifetime): (Class, Option<Lifetime>)| Some((class, Route::new(Action::Punt, lifetime?)));
+        let mut routes: BTreeMap<Class, Route> = watched.filter_map(punt).collect();
+        if let Some(direct) = self.direct_route(host) {
+            routes.entry(self.classes.of_unknown()).or_insert(direct);
+        }
+        let classes: BTreeSet<Class> = routes.keys().copied().collect();
         let before = self.handoffs.watched.remove(&host).unwrap_or_default();
         for class in before.difference(&classes) {
             out.route(RouteKey::to(*class, host), None);
         }
-        let Some(lifetime) = lifetime else { return };
-        for class in &classes {
-            out.route(RouteKey::to(*class, host), Route { action: Action::Punt, lifetime });
+        for (class, route) in routes {
+            out.route(RouteKey::to(class, host), route);
         }
-        self.handoffs.watched.insert(host, classes);
+        if !classes.is_empty() {
+            self.handoffs.watched.insert(host, classes);
+        }
+    }
+
+    /// Returns the route of packets out of tunnels of all hosts for a visitor, or for a mobile node that has left; `None` if the
+    /// configuration does not permit such packets, or if there is neither. The home agents of two visitors may have given
+    /// them the same home address. Then one of them gets these packets.
+    fn direct_route(&self, host: Ipv4Addr) -> Option<Route> {
+        if !self.config.direct_tunnels {
+            return None;
+        }
+        let mut visitors = self.visitors.iter().filter(|((other, _), _)| *other == host);
+        if let Some((visit, visitor)) = visitors.next() {
+            let action = self.action_for(*visit, visitor.mac);
+            return Some(Route::new(action, Lifetime::Until(visitor.ends)));
+        }
+        let mut left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        left.next().map(|(_, departure)| Route::new(Action::Punt, Lifetime::Until(departure.ends)))
     }
 
     /// Returns the classes of packets out of tunnels of other agents for a mobile node: the class of unknown sources, and those
@@ -309,7 +334,10 @@ impl ForeignAgent {
         let (entry, _) = rx.tunnel.unwrap_or((Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED));
         let host = rx.header.dst;
         match self.judge_arrival(now, entry, host) {
-            Ok(Some(mac)) => self.deliver(rx, mac, packet, out),
+            Ok(Some(mac)) => {
+                self.handoffs.delivered += 1;
+                self.deliver(now, self.visit_of(host, mac), mac, (rx, packet), out);
+            }
             Ok(None) => self.forward_departed(now, rx, entry, packet, out),
             Err(NOT_A_VISITOR) if self.config.special_tunnels => self.send_back(now, rx, entry, packet, out),
             Err(reason) => self.refused.end(rx.iface, packet, Err(reason), out),
@@ -325,14 +353,16 @@ impl ForeignAgent {
         host: Ipv4Addr,
     ) -> Result<Option<Mac>, Reason> {
         let has_left = self.handoffs.departures.keys().any(|(other, _)| *other == host);
+        let is_direct = |((other, _), visitor): (&Visit, &Visitor)| (*other == host).then_some(visitor.mac);
+        let direct = self.visitors.iter().find_map(is_direct).filter(|_| self.config.direct_tunnels);
         let Some(arrival) = self.handoffs.arrivals.get_mut(&host).filter(|arrival| now < arrival.ends) else {
-            return if has_left { Ok(None) } else { Err(NOT_A_VISITOR) };
+            return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_A_VISITOR) };
         };
         let is_source = |(place, (agent, until)): (usize, &(Ipv4Addr, Instant))| {
             *agent == entry && now < *until && (place == 0 || arrival.waits.is_none())
         };
         if !arrival.sources.iter().enumerate().any(is_source) {
-            return if has_left { Ok(None) } else { Err(NOT_PREVIOUS_AGENT) };
+            return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_PREVIOUS_AGENT) };
         }
         if let Some(asked) = arrival.waits {
             if self.waiting.get(asked).is_none() {
@@ -343,14 +373,11 @@ impl ForeignAgent {
         Ok(Some(arrival.mac))
     }
 
-    /// Sends a packet to a mobile node on the visited link.
-    fn deliver(&mut self, rx: Rx, mac: Mac, mut packet: Packet, out: &mut Outbox) {
-        if !ipv4::decrement_ttl(&mut packet.bytes) {
-            return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
-        }
-        self.handoffs.delivered += 1;
-        packet.link.dst = mac;
-        out.send(self.iface, packet);
+    /// Returns the visit of a mobile node from `mac`, or the one for which it has sent a request; `None` if there is neither.
+    fn visit_of(&self, host: Ipv4Addr, mac: Mac) -> Option<Visit> {
+        let own = self.visitors.iter().filter(|((other, _), visitor)| *other == host && visitor.mac == mac);
+        let waits = self.waiting.of(host, mac).map(|(_, pending)| (host, pending.request.home_agent));
+        own.map(|(visit, _)| *visit).chain(waits).next()
     }
 
     /// Ends the delivery of packets of previous agents when its time has passed. If the mobile node had left this agent, came
@@ -363,6 +390,7 @@ impl ForeignAgent {
             let (is_back, identification) =
                 (arrival.is_proven && arrival.is_pending(), arrival.identification);
             self.handoffs.arrivals.remove(&host);
+            self.end_keeping_of_strangers(host, out);
             if is_back {
                 self.end_older_departures(host, identification, out);
             }

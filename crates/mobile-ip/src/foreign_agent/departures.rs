@@ -12,7 +12,9 @@ use super::arrivals::{NOT_PREVIOUS_AGENT, Sources};
 use super::{ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::MobileIpEvent;
-use crate::message::{Acknowledge, Binding, PORT, RequestFlags, Status, Update, Warning, datagram};
+use crate::message::{
+    Acknowledge, Binding, BufferControl, PORT, RequestFlags, Status, Update, Warning, datagram,
+};
 use crate::one_tunnel::{self, OneTunnel};
 use crate::refusal;
 use node::{Action, Encap, Lifetime, Outbox, Route, RouteKey, Rx, reason};
@@ -58,6 +60,9 @@ impl ForeignAgent {
             return None;
         }
         let datagram = udp::Datagram::parse(rx.payload(packet), rx.header.src, rx.header.dst).ok()?;
+        if let Some(control) = BufferControl::parse(datagram.payload, &self.config.numbers) {
+            return Some(control.map_err(Reason::from).and_then(|control| self.control(&control, out)));
+        }
         Some(match Binding::parse(datagram.payload, &self.config.numbers)? {
             Ok(Binding::Update(update)) => self.update(now, &update, out),
             Ok(_) => Err(refusal::UNEXPECTED),
@@ -100,7 +105,7 @@ impl ForeignAgent {
 
     /// Returns the visit of a mobile node here, or the one that has ended by a handoff, with the Identification of its last
     /// message. The latest one, if it has several home agents. `None` if it did not visit this agent.
-    fn last_of(&self, host: Ipv4Addr) -> Option<(Visit, u64)> {
+    pub(super) fn last_of(&self, host: Ipv4Addr) -> Option<(Visit, u64)> {
         let visits = self.visitors.iter().filter(|((other, _), _)| *other == host);
         let visits = visits.map(|(visit, visitor)| (*visit, visitor.identification));
         let left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
@@ -149,7 +154,7 @@ impl ForeignAgent {
         if is_forwarded {
             self.handoffs.departures.insert(visit, departure.clone());
         }
-        let visitor = self.leave(visit, out);
+        let visitor = self.end_visit(visit, out);
         let tunnel = is_forwarded.then(|| self.encap_to(&departure));
         if is_forwarded {
             self.set_departure(visit, &departure, out);
@@ -166,32 +171,39 @@ impl ForeignAgent {
     fn departed(
         &mut self,
         now: Instant,
-        (host, _): Visit,
+        visit: Visit,
         _visitor: Option<Visitor>,
         update: &Update,
         tunnel: Option<Encap>,
         out: &mut Outbox,
     ) {
         if tunnel.is_some() {
-            out.mark(MobileIpEvent::CareOfLearnt { host, care_of: update.care_of }.into());
-            out.mark(MobileIpEvent::ForwardingBegun { host }.into());
+            out.mark(MobileIpEvent::CareOfLearnt { host: visit.0, care_of: update.care_of }.into());
+            out.mark(MobileIpEvent::ForwardingBegun { host: visit.0 }.into());
         } else {
-            out.mark(MobileIpEvent::VisitorDeparted { host }.into());
+            out.mark(MobileIpEvent::VisitorDeparted { host: visit.0 }.into());
         }
         self.acknowledge(now, update, Status::ACCEPTED, tunnel, out);
+        if tunnel.is_some() {
+            self.flush(now, visit, out);
+        } else {
+            self.end_keeping(visit, out);
+        }
     }
 
     /// Sets the route by which packets of the home agent are forwarded to the new care-of address.
-    fn set_departure(&mut self, visit: Visit, departure: &Departure, out: &mut Outbox) {
+    pub(super) fn set_departure(&mut self, visit: Visit, departure: &Departure, out: &mut Outbox) {
         let (host, home_agent) = visit;
         let kinds = self.kinds_of(home_agent);
         let Some(class) = self.open_for(home_agent, kinds, out) else { return };
-        let (action, lifetime) = (Action::Tunnel(self.encap_to(departure)), Lifetime::Until(departure.ends));
-        out.route(RouteKey::to(class, host), Route { action, lifetime });
+        // While kept packets are being sent, later ones wait behind them.
+        let is_draining = self.is_draining(visit);
+        let action = if is_draining { Action::Punt } else { Action::Tunnel(self.encap_to(departure)) };
+        out.route(RouteKey::to(class, host), Route::new(action, Lifetime::Until(departure.ends)));
     }
 
     /// Returns the tunnel to a new care-of address, with what is known now about its path.
-    fn encap_to(&self, departure: &Departure) -> Encap {
+    pub(super) fn encap_to(&self, departure: &Departure) -> Encap {
         let kind = encapsulation::kind(departure.flags);
         self.tunnels.encap(self.config.address.address, departure.care_of, kind, self.config.tunnel_mtu)
     }
@@ -211,6 +223,7 @@ impl ForeignAgent {
         let Some(departure) = self.handoffs.departures.remove(&visit) else { return };
         self.tunnels.rebind(Some(departure.care_of), None);
         if !self.visitors.contains_key(&visit) {
+            self.end_keeping(visit, out);
             self.drop_departed(visit, out);
         }
         self.watch_tunnels(host, out);
@@ -249,7 +262,7 @@ impl ForeignAgent {
         let found = all.next().map(|((_, home_agent), departure)| (*home_agent, departure.clone()));
         let judged = found.ok_or(NOT_A_VISITOR).and_then(|(home_agent, departure)| {
             let is_source = |(agent, until): &(Ipv4Addr, Instant)| *agent == entry && now < *until;
-            if !departure.sources.iter().any(is_source) {
+            if !self.config.direct_tunnels && !departure.sources.iter().any(is_source) {
                 return Err(NOT_PREVIOUS_AGENT);
             }
             if departure.care_of == entry || self.handoffs.passed.has_come_back(&packet.bytes, rx.header.ttl)
@@ -262,7 +275,10 @@ impl ForeignAgent {
             Ok((home_agent, encap)) => {
                 self.handoffs.forwarded += 1;
                 self.warn(now, host, home_agent, entry, out);
-                self.into_tunnel(now, &rx, packet, encap, out);
+                match self.wait_behind(now, (host, home_agent), (rx, packet), out) {
+                    Ok(()) => {}
+                    Err(packet) => self.into_tunnel(now, &rx, packet, encap, out),
+                }
             }
             Err(reason) => self.refused.end(rx.iface, packet, Err(reason), out),
         }

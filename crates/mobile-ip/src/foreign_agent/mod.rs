@@ -19,8 +19,10 @@
 //! registrations. A shorter `registration_lifetime` limits this time.
 
 mod arrivals;
+mod buffer;
 mod classes;
 mod departures;
+mod keeping;
 mod replies;
 mod requests;
 mod reverse;
@@ -39,7 +41,11 @@ use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use arrivals::Handoffs;
+pub(crate) use buffer::Limits;
+pub use buffer::{KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
+use keeping::Keeper;
+pub use keeping::{KEPT_DUPLICATE, KEPT_UNWANTED, KEPT_VISIT_ENDED, NO_BUFFER, STALE_CONTROL};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
@@ -49,7 +55,7 @@ use reverse::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::icmp::{self};
 use wire::ipv4::{self};
-use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, Reason};
 
 /// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
@@ -138,6 +144,8 @@ struct Opened {
 pub struct ForeignAgent {
     config: ForeignAgentConfig,
     iface: Iface,
+    /// The MTU of this interface in bytes.
+    mtu: u16,
     /// The interfaces to visited networks: this agent's, and those of the host's other foreign agents.
     visited: Vec<Iface>,
     /// The packet classes of this agent.
@@ -155,6 +163,8 @@ pub struct ForeignAgent {
     opened: BTreeMap<Ipv4Addr, Opened>,
     /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
     tunnels: Tunnels,
+    /// The packets that are kept for visitors; `None` if none are.
+    keeper: Option<Keeper>,
     /// The mobile nodes that came from another foreign agent, or left to one, by a smooth handoff.
     handoffs: Handoffs,
     advertiser: Advertiser,
@@ -205,6 +215,7 @@ impl ForeignAgent {
         let visited = [Ok(iface)].into_iter().chain(others).collect::<Result<_, _>>()?;
         Ok(Self {
             iface,
+            mtu: u16::MAX,
             visited,
             classes,
             listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors, of_tunnels],
@@ -216,6 +227,7 @@ impl ForeignAgent {
             challenged: BTreeMap::new(),
             opened: BTreeMap::new(),
             tunnels: Tunnels::default(),
+            keeper: config.buffer.as_ref().map(Keeper::new),
             handoffs: Handoffs::default(),
             advertiser,
             challenges,
@@ -238,14 +250,14 @@ impl ForeignAgent {
             RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(self.config.address.address) };
         let kinds = encapsulation::all_opened(&self.config.encapsulations);
         let class = self.classes.of_unknown();
-        out.route(care_of, Route { action: Action::Open(class, kinds), lifetime: Lifetime::Permanent });
+        out.route(care_of, Route::new(Action::Open(class, kinds), Lifetime::Permanent));
         self.drop_all(class, out);
     }
 
     /// Drops the packets of a class that are not for a visitor. Packets for this host itself need separate routes: a
     /// registration message or an answer to this host is never in a tunnel of a home agent.
     fn drop_all(&self, class: Class, out: &mut Outbox) {
-        let route = Route { action: Action::Drop(NOT_A_VISITOR), lifetime: Lifetime::Permanent };
+        let route = Route::new(Action::Drop(NOT_A_VISITOR), Lifetime::Permanent);
         let returned = Route { action: Action::Punt, ..route };
         out.route(RouteKey::all(class), if self.config.special_tunnels { returned } else { route });
         for own in self.own_addresses() {
@@ -260,10 +272,7 @@ impl ForeignAgent {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
-            _ if rx.why == PuntReason::Action && self.is_of_visitor(&rx) => {
-                return self.route_opened(rx, packet, out);
-            }
-            _ if rx.why == PuntReason::Action => return self.from_agent(now, rx, packet, out),
+            _ if rx.why == PuntReason::Action => return self.punted(now, rx, packet, out),
             _ if rx.why == PuntReason::Check => return self.of_another(rx, packet, out),
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
             ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, &packet, out),
@@ -370,6 +379,7 @@ impl ForeignAgent {
         while let Some(host) = self.handoffs.ending.pop(now) {
             self.end_arrival(now, host, out);
         }
+        self.keeper_timeout(now, out);
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
     }
@@ -433,9 +443,17 @@ impl Role for ForeignAgent {
             Input::Timeout => self.timeout(now, out),
             Input::Idle(key, _) => self.expired(now, key, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
-            Input::Link(iface, Link::Up { .. }) if iface == self.iface => self.advertiser.up(now),
-            Input::Link(iface, Link::Down(_)) if iface == self.iface => self.advertiser.down(),
+            Input::Link(iface, Link::Up { mtu, .. }) if iface == self.iface => {
+                self.mtu = mtu;
+                self.advertiser.up(now);
+                self.link_changed(true, out);
+            }
+            Input::Link(iface, Link::Down(_)) if iface == self.iface => {
+                self.advertiser.down();
+                self.link_changed(false, out);
+            }
             Input::Link(..)
+            | Input::Notice(_)
             | Input::Stream(..)
             | Input::Command(..)
             | Input::Failed(_)
@@ -446,9 +464,10 @@ impl Role for ForeignAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due =
-            [self.waiting.next(), self.advertiser.due(), self.tunnels.due(), self.handoffs.ending.next()];
-        due.into_iter().flatten().min()
+        let kept = self.keeper.as_ref().and_then(Keeper::next);
+        let agents = [self.waiting.next(), self.advertiser.due(), self.tunnels.due()];
+        let due = agents.into_iter().chain([self.handoffs.ending.next(), kept]);
+        due.flatten().min()
     }
 
     fn status(&self) -> Value {
@@ -478,6 +497,11 @@ impl Role for ForeignAgent {
         ];
         let has_handoffs = self.config.smooth_handoff || self.config.special_tunnels;
         let handoffs = has_handoffs.then(|| ("handoffs", self.handoffs_status()));
-        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)).chain(handoffs))
+        let kept = self.keeper.as_ref().map(|keeper| ("buffer", keeper.status()));
+        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)).chain(handoffs).chain(kept))
+    }
+
+    fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.keeper.iter().for_each(|keeper| keeper.holds(each));
     }
 }

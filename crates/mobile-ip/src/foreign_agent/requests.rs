@@ -70,7 +70,8 @@ impl ForeignAgent {
         // The Mobile-Home Authentication shows which extensions must be removed (RFC 5944, section 3.7.2.2). Without it, the
         // home agent would drop the request, and it would wait here until its time is over.
         let is_signed = request.authentication(Between::MobileHome).is_some();
-        if asks(RequestFlags::RESERVED) || is_no_agent(request.home_agent) || !is_signed {
+        let is_reserved = asks(RequestFlags::RESERVED) && !self.config.direct_tunnels;
+        if is_reserved || is_no_agent(request.home_agent) || !is_signed {
             return Err(Code::ForeignBadRequest);
         }
         // A request with an address of this host as the home agent is not relayed (RFC 5944, section 3.7.2). It is

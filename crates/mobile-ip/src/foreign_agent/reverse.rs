@@ -86,7 +86,7 @@ impl ForeignAgent {
         let tunnel = if is_here { Action::Punt } else { tunnel };
         let port = Port { iface: self.iface, from: Some(reverse.mac) };
         let back = Action::Forward(Hop::mac(self.iface, reverse.mac));
-        out.route(RouteKey::to(self.classes.checks(reverse.pair), host), Route { action: back, lifetime });
+        out.route(RouteKey::to(self.classes.checks(reverse.pair), host), Route::new(back, lifetime));
         let (class, check) = (self.classes.frames(reverse.pair), Some(self.classes.checks(reverse.pair)));
         out.ingress_policy(
             port,
@@ -96,17 +96,14 @@ impl ForeignAgent {
             let drop = Action::Drop(NOT_OF_THE_VISITOR);
             out.route(
                 RouteKey::all(self.classes.of_opened(reverse.pair)),
-                Route { action: drop, lifetime: Lifetime::Permanent },
+                Route::new(drop, Lifetime::Permanent),
             );
             let open =
                 Action::Open(self.classes.of_opened(reverse.pair), encapsulation::opened(reverse.flags));
-            out.route(
-                to_agent(host, own, self.classes.frames(reverse.pair)),
-                Route { action: open, lifetime },
-            );
-            out.route(from(host, self.classes.of_opened(reverse.pair)), Route { action: tunnel, lifetime });
+            out.route(to_agent(host, own, self.classes.frames(reverse.pair)), Route::new(open, lifetime));
+            out.route(from(host, self.classes.of_opened(reverse.pair)), Route::new(tunnel, lifetime));
         } else if !is_here {
-            out.route(from(host, self.classes.frames(reverse.pair)), Route { action: tunnel, lifetime });
+            out.route(from(host, self.classes.frames(reverse.pair)), Route::new(tunnel, lifetime));
         }
         Some(reverse)
     }
@@ -134,7 +131,7 @@ impl ForeignAgent {
                 };
                 let (action, lifetime) =
                     (Action::Tunnel(self.encap(home_agent, reverse)), Lifetime::Until(visitor.ends));
-                out.route(from(*host, class), Route { action, lifetime });
+                out.route(from(*host, class), Route::new(action, lifetime));
             }
         }
     }

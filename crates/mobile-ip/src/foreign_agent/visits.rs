@@ -49,9 +49,8 @@ impl ForeignAgent {
         let class = self.open_for(home_agent, kinds, out).ok_or(Code::ForeignUnspecified)?;
         let mac = pending.mac;
         let ends = now + Duration::from_secs(lifetime.into());
-        let route =
-            Route { action: Action::Forward(Hop::mac(self.iface, mac)), lifetime: Lifetime::Until(ends) };
-        out.route(RouteKey::to(class, host), route);
+        let route = Route::new(Action::Forward(Hop::mac(self.iface, mac)), Lifetime::Until(ends));
+        out.route(RouteKey::to(class, host), Route { action: self.action_for(visit, mac), ..route });
         let reached = self.reach(visit, mac, route, out);
         let had_reverse = self.visitors.get(&visit).is_some_and(|before| before.reverse.is_some());
         let asks_reverse = flags.has(RequestFlags::REVERSE);
@@ -79,6 +78,10 @@ impl ForeignAgent {
             since: since.unwrap_or(now),
         };
         self.visitors.insert(visit, visitor);
+        if self.config.direct_tunnels {
+            self.watch_tunnels(host, out);
+        }
+        self.release(visit, mac, out);
         if since.is_none() {
             self.report_exit((host, home_agent), true, out);
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
@@ -154,7 +157,7 @@ impl ForeignAgent {
         let free = || self.classes.of_home_agents().find(is_free);
         let class = before.map(|opened| opened.class).or_else(free)?;
         self.opened.insert(home_agent, Opened { class, kinds });
-        let permanent = |action| Route { action, lifetime: Lifetime::Permanent };
+        let permanent = |action| Route::new(action, Lifetime::Permanent);
         if before.is_none() {
             self.drop_all(class, out);
         }
@@ -171,11 +174,21 @@ impl ForeignAgent {
         }
     }
 
-    /// Ends a visit. Returns it; `None` if there is none.
+    /// Ends a visit, and drops the packets that are kept for the visitor. Returns the visit; `None` if there is none.
     pub(super) fn leave(&mut self, visit: Visit, out: &mut Outbox) -> Option<Visitor> {
+        let visitor = self.end_visit(visit, out)?;
+        self.end_keeping(visit, out);
+        Some(visitor)
+    }
+
+    /// Ends a visit. The packets that are kept for the visitor stay. Returns the visit; `None` if there is none.
+    pub(super) fn end_visit(&mut self, visit: Visit, out: &mut Outbox) -> Option<Visitor> {
         let mut visitor = self.visitors.remove(&visit)?;
         let (host, home_agent) = visit;
         self.report_exit(visit, false, out);
+        if self.config.direct_tunnels {
+            self.watch_tunnels(host, out);
+        }
         if let Some(Opened { class, .. }) = self.opened.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);
         }

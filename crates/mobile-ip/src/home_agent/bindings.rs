@@ -1,5 +1,6 @@
 //! The bindings of a home agent: what is stored, the tunnels, and their ends (RFC 5944, sections 3.8 and 4.2.3).
 
+use super::informing::NOTICE;
 use super::{Accepted, Home, HomeAgent, home_of, key_of, key_to};
 use crate::binding::Binding;
 use crate::encapsulation;
@@ -26,6 +27,7 @@ impl HomeAgent {
         self.switch(now, host, &from, &to, path.at_home, out);
         self.reply(now, &request, self.accepted(&request), granted, path, out);
         mark_change(host, &from, &to, out);
+        self.inform_of_change(now, &request, out);
     }
 
     /// Switches the paths to a mobile node from its old to its new bindings, which are already on record. `at_home` is
@@ -85,7 +87,7 @@ impl HomeAgent {
             ([(care_of, end)], ..) => self.tunnel(host, *care_of, *end, out),
             (_, Some(first), Some(last)) => {
                 self.ending.set(host, first);
-                out.route(key_to(host), Route { action: Action::Punt, lifetime: Lifetime::Until(last) });
+                out.route(key_to(host), Route::new(Action::Punt, Lifetime::Until(last)));
             }
             _ if was => out.route(key_to(host), None),
             _ => {}
@@ -94,7 +96,8 @@ impl HomeAgent {
 
     pub(super) fn tunnel(&self, host: Ipv4Addr, care_of: Ipv4Addr, ends: Instant, out: &mut Outbox) {
         let encap = self.encap(host, care_of);
-        out.route(key_to(host), Route { action: Action::Tunnel(encap), lifetime: Lifetime::Until(ends) });
+        let route = Route::new(Action::Tunnel(encap), Lifetime::Until(ends));
+        out.route(key_to(host), Route { notice: self.informs().then_some(NOTICE), ..route });
     }
 
     /// Returns the tunnel to a care-of address of a mobile node: of the kind that its request asked for, and with what is
@@ -150,6 +153,9 @@ impl HomeAgent {
         // stored record has the time of its end, so the next start drops it.
         let is_last = !self.under_way.has(host);
         self.switch(now, host, &from, &to, None, out);
+        if to.is_empty() {
+            self.forget_told(host);
+        }
         for _ in to.len()..from.len() {
             out.mark(MobileIpEvent::BindingExpired { host }.into());
         }

@@ -11,8 +11,11 @@
 
 mod bindings;
 mod copies;
+mod informing;
 mod requests;
 mod special;
+
+pub use informing::{NOT_SERVED, TOO_MANY_TARGETS, UNMATCHED_ACKNOWLEDGE};
 
 use crate::advertiser::Advertiser;
 use crate::binding::{Binding, BindingRecord};
@@ -28,6 +31,7 @@ use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use crate::under_way::UnderWay;
 use auth::ReplayWindow;
+use informing::Informer;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Notification, Outbox, Proto, PuntReason,
@@ -114,6 +118,7 @@ pub struct HomeAgent {
     floor: Option<u64>,
     mobile_nodes: Associations,
     foreign_agents: Associations,
+    informer: Informer,
     homes: BTreeMap<Ipv4Addr, Home>,
     /// When the first binding of each mobile node with several bindings ends.
     ending: Expiry<Ipv4Addr>,
@@ -190,6 +195,7 @@ impl HomeAgent {
             floor: None,
             mobile_nodes: Associations::new(&config.mobile_nodes),
             foreign_agents: Associations::new(&config.foreign_agents),
+            informer: Informer::new(&config, nonces.fork("correspondents")),
             homes: BTreeMap::new(),
             ending: Expiry::default(),
             nonces,
@@ -220,6 +226,7 @@ impl HomeAgent {
         self.started = self.steady.ntp(now);
         // The nonces of each start differ.
         self.nonces = self.nonces.fork(&self.started.to_string());
+        self.informer.start(self.started);
         // After an unclean stop, the last record may be damaged, or lost in a store that does not sync. The mobile node
         // may have received the reply all the same.
         self.floor = (!boot.clean).then_some(self.started);
@@ -250,6 +257,7 @@ impl HomeAgent {
         }
         if !bindings.is_empty() {
             self.switch(now, host, &[], &bindings, None, out);
+            self.restore_told(now, host);
         }
         Ok(())
     }
@@ -327,6 +335,7 @@ impl HomeAgent {
         while let Some(host) = self.ending.pop(now) {
             self.expired(now, host, out);
         }
+        self.repeat_updates(now, out);
         self.announcer.timeout(now, out);
         self.advertiser.timeout(now, false, out);
     }
@@ -346,6 +355,7 @@ impl Role for HomeAgent {
             Input::Start(boot) => self.start(now, boot, out),
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
+            Input::Notice(rx) => self.notice(now, &rx, out),
             Input::Link(iface, link) if iface == self.iface => self.link(now, link, out),
             Input::Failed(fault) => {
                 if let FailedAct::Store(key) = &fault.act {
@@ -370,7 +380,13 @@ impl Role for HomeAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.announcer.due(), self.advertiser.due(), self.tunnels.due(), self.ending.next()];
+        let due = [
+            self.announcer.due(),
+            self.advertiser.due(),
+            self.tunnels.due(),
+            self.ending.next(),
+            self.informer.due(),
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -396,7 +412,8 @@ impl Role for HomeAgent {
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ];
-        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)))
+        let informed = self.informed_status().into_iter().flatten();
+        Value::map(own.into_iter().chain(informed).chain(self.tunnels.status(self.clock)))
     }
 }
 

@@ -1,11 +1,11 @@
 //! The requests at a home agent: what is accepted, and what is denied (RFC 5944, section 3.8.2); the replies.
 
 use super::{Accepted, Denial, HomeAgent, Path, UNDER_WAY, key_of, seconds};
-use crate::binding::{Binding, BindingRecord};
+use crate::binding::{Binding as Bound, BindingRecord};
 use crate::config::{AgentReverseTunnel, Replay};
 use crate::encapsulation;
 use crate::message::{
-    Association, Between, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
+    Association, Between, Binding, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
 };
 use crate::refusal;
 use node::{Outbox, Rx, reason};
@@ -14,7 +14,17 @@ use wire::{Iface, Instant, Ipv4Addr, Mac, Malformed, Packet, Reason, SocketAddrV
 
 impl HomeAgent {
     pub(super) fn registration(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let received = match Received::of(rx.header, rx.payload(&packet)) {
+        if self.informs() {
+            match Binding::received(&rx.header, rx.payload(&packet), &self.config.numbers) {
+                Ok(Some((from, message))) => {
+                    return self.binding_message(now, rx, packet, (from, &message), out);
+                }
+                Ok(None) => {}
+                Err(malformed) => return self.drop_packet(rx, packet, malformed.into(), out),
+            }
+        }
+        let known = if self.informs() { vec![self.config.numbers.warning_extension] } else { Vec::new() };
+        let received = match Received::knowing(rx.header, rx.payload(&packet), &known) {
             Ok(received) => received,
             // The foreign agent with the same address may know what this agent does not.
             Err(Malformed("mip_unknown_extension" | "mip_unknown_type")) if self.is_shared() => {
@@ -98,7 +108,7 @@ impl HomeAgent {
         let own = self.config.address.address;
         let asks = |flags| request.flags.has(flags);
         let (moves, reverse) = (request.lifetime != 0, self.config.reverse_tunnel);
-        let code = if asks(RequestFlags::RESERVED) {
+        let code = if asks(RequestFlags::RESERVED) && !self.is_private(request.flags.0) {
             Code::HomeBadRequest
         } else if request.home_agent != own {
             Code::UnknownHomeAgent
@@ -294,7 +304,7 @@ impl HomeAgent {
 
     /// Returns the bindings that a mobile node has after this request is accepted (RFC 5944, section 3.8.2.2), the
     /// oldest first.
-    fn bindings_after(&self, now: Instant, request: &Request) -> Vec<Binding> {
+    fn bindings_after(&self, now: Instant, request: &Request) -> Vec<Bound> {
         let Request { home, care_of, lifetime, flags, .. } = *request;
         let mut bindings = self.latest(home).map_or_else(Vec::new, |record| record.bindings.clone());
         if lifetime == 0 {
@@ -310,7 +320,7 @@ impl HomeAgent {
         let granted = self.granted(request);
         let ends = self.clock.wall(now + seconds(granted));
         let spi = request.authentication(Between::MobileHome).map(|found| found.spi);
-        bindings.push(Binding { care_of, flags: flags.0, granted, spi, since, ends });
+        bindings.push(Bound { care_of, flags: flags.0, granted, spi, since, ends });
         bindings
     }
 

@@ -27,7 +27,8 @@
 
 use super::extension::{Association, Extension};
 use super::{Numbers, address};
-use wire::{Ipv4Addr, Malformed, Reader};
+use wire::ipv4::{self, Header};
+use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4, udp};
 
 /// The type of the Generalized Authentication Extension (RFC 4721, section 5).
 const GENERALIZED: u8 = 36;
@@ -60,6 +61,24 @@ impl Binding {
         } else {
             return None;
         })
+    }
+
+    /// Parses the payload of a UDP datagram with this IP header. Returns the sender and the message, or `None` if the type
+    /// of the message is none of `numbers`. It is an error if the datagram is a fragment, is not UDP, or is malformed.
+    pub fn received(
+        ip: &Header,
+        payload: &[u8],
+        numbers: &Numbers,
+    ) -> Result<Option<(SocketAddrV4, Self)>, Malformed> {
+        if ip.protocol != ipv4::UDP {
+            return Err(Malformed("mip_protocol"));
+        }
+        if ip.is_fragment() {
+            return Err(Malformed("mip_fragment"));
+        }
+        let datagram = udp::Datagram::parse(payload, ip.src, ip.dst)?;
+        let from = SocketAddrV4::new(ip.src, datagram.src_port);
+        Self::parse(datagram.payload, numbers).map(|message| Ok((from, message?))).transpose()
     }
 
     /// Returns the message as a UDP payload.
@@ -353,7 +372,7 @@ impl Generalized {
     }
 
     /// Parses an extension that is the rest of a message.
-    fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         if bytes.is_empty() {
             return Err(Malformed("mip_binding_unauthenticated"));
         }
@@ -374,7 +393,7 @@ impl Generalized {
         }
     }
 
-    fn emit(&self, out: &mut Vec<u8>) {
+    pub(super) fn emit(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&Self::head(self.subtype, self.authenticator.len(), self.spi));
         out.extend_from_slice(&self.authenticator);
     }

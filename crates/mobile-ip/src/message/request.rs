@@ -42,7 +42,8 @@ impl RequestFlags {
     pub const GRE: Self = Self(0x08);
     /// T: reverse tunneling (RFC 3024).
     pub const REVERSE: Self = Self(0x02);
-    /// x: reserved; agents deny a request with this flag. The reserved bit r (0x04) is ignored.
+    /// x: reserved; agents without route optimization deny a request with this flag. With it, the flag can be P
+    /// ([`Numbers::private_flag`]). The reserved bit r (0x04) is ignored.
     pub const RESERVED: Self = Self(0x01);
 
     /// Returns whether any flag of `other` is set.

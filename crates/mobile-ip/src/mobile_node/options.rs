@@ -35,7 +35,7 @@ impl MobileNode {
         let mtu = self.mtu.saturating_sub(kind.overhead() as u16);
         let tunnel = Action::Tunnel(Encap { kind, ..Encap::new(self.home, agent, mtu) });
         let lifetime = Lifetime::Permanent;
-        out.route(RouteKey::to(Class::HOST, agent), Route { action: forward, lifetime });
+        out.route(RouteKey::to(Class::HOST, agent), Route::new(forward, lifetime));
         self.route(tunnel, tunnel, out);
     }
 
@@ -102,6 +102,11 @@ pub(super) fn listens(iface: Iface, config: &MobileNodeConfig) -> Vec<Listen> {
     ];
     if config.reverse_tunnel != ReverseTunnel::None && config.care_of != CareOf::Agent {
         listens.push(Listen::IcmpAbout(Proto::IpIp));
+    }
+    if config.named_packets > 0 {
+        listens.extend(
+            [ipv4::ICMP, ipv4::UDP, ipv4::TCP, ipv4::SCTP].map(|kind| Listen::Local(Proto::Ip(kind))),
+        );
     }
     if config.broadcasts {
         listens.push(Listen::Local(Proto::IpIp));

@@ -37,7 +37,7 @@ impl MobileNode {
             self.end_reverse(out);
             self.reverse = Some(reverse);
             self.tunnels.rebind(None, Some(home_agent));
-            out.route(from(care_of), Route { action: way, lifetime: Lifetime::Permanent });
+            out.route(from(care_of), Route::new(way, Lifetime::Permanent));
             self.adjust_reverse(out);
         } else if self.tunnels.rebind(Some(home_agent), Some(home_agent)) {
             self.adjust_reverse(out);

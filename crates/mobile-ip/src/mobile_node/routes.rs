@@ -33,7 +33,7 @@ impl MobileNode {
     pub(super) fn route(&self, far: Action, near: Action, out: &mut Outbox) {
         let home_link = RouteKey { dst: self.config.address.link, ..DEFAULT_ROUTE };
         for (key, action) in [(DEFAULT_ROUTE, far), (home_link, near)] {
-            out.route(key, Route { action, lifetime: Lifetime::Permanent });
+            out.route(key, Route::new(action, Lifetime::Permanent));
         }
     }
 }

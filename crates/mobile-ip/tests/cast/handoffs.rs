@@ -4,10 +4,10 @@ use super::{Args, HOME, MobileIp, PORT, association, from_person, person};
 use crate::transcript::{Teller, WALL};
 use auth::Key as Secret;
 use mobile_ip::message::{
-    Acknowledge, Association, Between, Binding, Numbers, PreviousAgent, Request, Status, Update, datagram,
+    Acknowledge, Association, Between, Binding, Generalized, Numbers, PreviousAgent, Request, Status, Update,
+    datagram,
 };
-use wire::ipv4::Header;
-use wire::{Instant, Ipv4Addr, Packet, SocketAddrV4, udp};
+use wire::{Instant, Ipv4Addr, Packet, SocketAddrV4};
 
 /// Returns the association between the mobile node and a foreign agent, with another key if `args` have `forged`.
 fn key(args: &Args<'_>) -> Association {
@@ -69,28 +69,24 @@ fn message(message: &Binding, from: Ipv4Addr, to: Ipv4Addr, iface: &str) -> (Str
     (iface.to_owned(), from_person("router", &bytes))
 }
 
-/// Returns a datagram as text if it is a message of route optimization.
-pub(super) fn name(bytes: &[u8]) -> Option<String> {
-    let (header, payload) = Header::parse(bytes).ok()?;
-    let datagram =
-        udp::Datagram::parse(payload, header.src, header.dst).ok().filter(|it| it.dst_port == PORT)?;
+/// Returns the name of a message to `to` if it is authenticated for smooth handoffs.
+pub(super) fn name(message: &Binding, to: Ipv4Addr) -> Option<String> {
     let numbers = Numbers::default();
     let signed = |is: bool| if is { "signed" } else { "not signed" };
     let ours = association(Between::MobileForeign);
     let subtype = numbers.smooth_authentication;
-    Some(match Binding::parse(datagram.payload, &numbers)?.ok()? {
-        Binding::Update(update) => {
+    let is_smooth =
+        |found: &Option<Generalized>| found.as_ref().is_some_and(|found| found.subtype == subtype);
+    match message {
+        Binding::Update(update) if is_smooth(&update.authentication) => {
             let Update { home, care_of, lifetime, .. } = update;
             let signed = signed(update.verify(subtype, &ours, &numbers));
-            format!("update to {}: {home} at {care_of} for {lifetime} s, {signed}", header.dst)
+            Some(format!("update to {to}: {home} at {care_of} for {lifetime} s, {signed}"))
         }
-        Binding::Acknowledge(said) => {
+        Binding::Acknowledge(said) if is_smooth(&said.authentication) => {
             let signed = signed(said.verify(subtype, &ours, &numbers));
-            format!("acknowledge to {}: {}, {signed}", said.home, said.status.meaning())
+            Some(format!("acknowledge to {}: {}, {signed}", said.home, said.status.meaning()))
         }
-        Binding::Warning(said) => {
-            format!("warning to {} about {}: {:?}", header.dst, said.home, said.targets)
-        }
-        Binding::Request(said) => format!("binding request to {} about {}", header.dst, said.home),
-    })
+        _ => None,
+    }
 }

@@ -363,11 +363,7 @@ impl Router {
         }
         let hop = node::Action::Forward(node::Hop::mac(UPLINK, ATTACKER));
         let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-        router.node.set_route(
-            router.now,
-            key,
-            node::Route { action: hop, lifetime: node::Lifetime::Permanent },
-        );
+        router.node.set_route(router.now, key, node::Route::new(hop, node::Lifetime::Permanent));
         router.acts();
         router
     }

@@ -125,10 +125,12 @@ impl Node {
         packet: Packet,
         out: &mut Outbox,
     ) {
-        if depth > 0
-            && let Some(error) = verdict.icmp.take()
-        {
-            self.tell_inner_sender(now, error, &packet, out);
+        if depth > 0 {
+            // The owner of a route was notified of the inner packet, if at all.
+            verdict.notice = None;
+            if let Some(error) = verdict.icmp.take() {
+                self.tell_inner_sender(now, error, &packet, out);
+            }
         }
         let way = Path { port: FROM_HOST, tunnel: None, depth, origin };
         self.follow(now, way, verdict, header, packet, out);
@@ -153,6 +155,9 @@ impl Node {
         let passes_on = matches!(verdict.disposition, Disposition::Out(_) | Disposition::Encap(_));
         if passes_on && verdict.ttl && !ipv4::decrement_ttl(&mut packet.bytes) {
             return drop(out, iface, packet, reason::TTL_EXPIRED);
+        }
+        if let Some(notice) = verdict.notice {
+            self.notice(now, notice, &way, header, out);
         }
         match verdict.cut {
             Some(mtu) => self.cut(now, way, verdict.disposition, mtu, header, packet, out),

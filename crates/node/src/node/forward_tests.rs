@@ -26,6 +26,7 @@ struct Agent {
     routes: Vec<(RouteKey, Action)>,
     passes: bool,
     stores: bool,
+    notice: Option<Duration>,
 }
 
 use table::RouteKey;
@@ -44,7 +45,8 @@ impl Role for Agent {
         match input {
             Input::Start(boot) => {
                 for (key, action) in &self.routes {
-                    out.route(*key, Route { action: *action, lifetime: Lifetime::Permanent });
+                    let route = Route::new(*action, Lifetime::Permanent);
+                    out.route(*key, Route { notice: self.notice, ..route });
                 }
                 for (key, value) in &boot.stored {
                     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -55,6 +57,14 @@ impl Role for Agent {
                 if self.stores {
                     out.store(b"key".to_vec(), b"value".to_vec());
                 }
+            }
+            Input::Notice(rx) => {
+                let said = format!("{} > {}, ttl {}", rx.header.src, rx.header.dst, rx.header.ttl);
+                out.mark(
+                    Mark::new(self.name, "noticed")
+                        .with("packet", said)
+                        .with("tunnel", format!("{:?}", rx.tunnel)),
+                );
             }
             Input::Packet(rx, packet) => {
                 out.mark(Mark::new(self.name, "handed").with("tunnel", format!("{:?}", rx.tunnel)));
@@ -83,6 +93,7 @@ fn agent(name: &'static str) -> Agent {
         routes: Vec::new(),
         passes: false,
         stores: false,
+        notice: None,
     }
 }
 
@@ -99,7 +110,7 @@ fn node(roles: Vec<Agent>) -> (Node, Outbox) {
     node.add_address(Instant::ZERO, AIR, "10.3.0.1/24".parse().unwrap());
     let any = RouteKey { class: None, src: wire::Prefix::ANY, dst: wire::Prefix::ANY };
     let action = Action::Forward(Hop::mac(ETH, ROUTER));
-    node.set_route(Instant::ZERO, any, Route { action, lifetime: Lifetime::Permanent });
+    node.set_route(Instant::ZERO, any, Route::new(action, Lifetime::Permanent));
     let mut out = Outbox::default();
     node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
     for (iface, mac) in [ETH, AIR].into_iter().zip(MACS) {
@@ -166,6 +177,30 @@ fn a_tunnel_takes_a_packet_one_hop_older_and_keeps_its_identity() {
     let (outer, inner) = ipip::decapsulate(&packet.bytes).unwrap();
     assert_eq!((outer.src, outer.dst, outer.ttl), (OWN, CARE_OF, 64));
     assert_eq!(Header::parse(inner).unwrap().0.ttl, Header::parse(&bytes).unwrap().0.ttl - 1);
+}
+
+/// A role is notified of the first packet of each source in an interval, and each packet enters the tunnel all the same. The
+/// outer datagrams of this node are not noticed, though their route has notices too.
+#[test]
+fn a_role_is_noticed_of_packets_that_are_forwarded() {
+    let tunnel = Action::Tunnel(Encap::new(OWN, CARE_OF, 1480));
+    let routes = vec![(to(MOBILE), tunnel), (to(CARE_OF), Action::Forward(Hop::mac(ETH, ROUTER)))];
+    let notice = Some(Duration::from_secs(1));
+    let (mut node, mut out) = node(vec![Agent { routes, notice, ..agent("home") }]);
+    let mut noticed = |ms, src| {
+        let packet = received(datagram_of(src, MOBILE, 100), MACS[0]);
+        node.receive(Instant::from_millis(ms), ETH, packet, &mut out);
+        let acts = acts(&mut out);
+        sent(&acts);
+        let marks = acts.iter().filter_map(|act| if let Act::Mark(mark) = act { Some(mark) } else { None });
+        marks.map(|mark| format!("{mark:?}")).collect::<Vec<_>>()
+    };
+    let first = noticed(0, FAR);
+    assert_eq!(first.len(), 1);
+    assert!(first[0].contains("10.9.0.9 > 10.1.0.7, ttl 64"), "{first:?}");
+    assert!(noticed(999, FAR).is_empty());
+    assert_eq!(noticed(999, Ipv4Addr::new(10, 9, 0, 8)).len(), 1, "another source");
+    assert_eq!(noticed(1000, FAR).len(), 1, "the next interval");
 }
 
 #[test]
@@ -439,7 +474,7 @@ fn tunnels_inside_each_other_have_an_end() {
     node.set_route(
         Instant::ZERO,
         nested,
-        Route { action: Action::Open(VISITORS, TunnelKinds::ALL), lifetime: Lifetime::Permanent },
+        Route::new(Action::Open(VISITORS, TunnelKinds::ALL), Lifetime::Permanent),
     );
     assert_eq!(sent(&receive(&mut node, &mut out, received(bytes.clone(), MACS[0]))).0, AIR);
     let deeper = ipip::encapsulate(&bytes, FAR, OWN, 7).unwrap();

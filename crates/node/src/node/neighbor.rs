@@ -2,6 +2,7 @@
 //! module executes the results of its look-ups.
 
 use crate::arp::{Arp, Due, Ear, Found};
+use crate::node::notices::Notices;
 use crate::node::store_barrier::StoreBarrier;
 use crate::waiting::Origin;
 use crate::{Act, Input, Link, MirrorAct, Node, Notification, Outbox};
@@ -41,8 +42,8 @@ impl Interface {
     }
 }
 
-/// State that only some nodes have: interface addresses, neighbors, pending records, fragments, and the
-/// limit of ICMP errors.
+/// State that only some nodes have: interface addresses, neighbors, pending records, fragments, the last notices, and
+/// the limit of ICMP errors.
 #[derive(Debug, Default)]
 pub(crate) struct Net {
     pub(crate) addresses: Vec<(Iface, InterfaceAddress)>,
@@ -50,6 +51,7 @@ pub(crate) struct Net {
     pub(crate) records: StoreBarrier,
     /// The fragments of incomplete datagrams to this host, by the interface of their arrival and their identity.
     pub(crate) fragments: Reassembly<(Iface, PacketId)>,
+    pub(crate) notices: Notices,
     /// The second of the run to which the count `errors` belongs.
     pub(crate) second: u64,
     pub(crate) errors: u16,
@@ -153,7 +155,7 @@ impl Node {
         let key = RouteKey { class: None, src: Prefix::ANY, dst: address.link };
         let route = iface.map(|iface| {
             let action = Action::Forward(Hop { iface, to: NextHop::OnLink });
-            Route { action, lifetime: Lifetime::Permanent }
+            Route::new(action, Lifetime::Permanent)
         });
         self.rules.set_route(now, RoleId::NODE, key, route);
     }

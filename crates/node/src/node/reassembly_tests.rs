@@ -25,7 +25,7 @@ fn node() -> (Node, Outbox) {
         (exit, Action::Open(VISITORS, TunnelKinds::ALL)),
         (RouteKey::to(VISITORS, VISITOR), forward),
     ] {
-        node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
+        node.set_route(Instant::ZERO, key, Route::new(action, Lifetime::Permanent));
     }
     let mut out = Outbox::default();
     node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);

@@ -24,7 +24,7 @@ fn hop(iface: u16, neighbor: u8) -> Hop {
 }
 
 fn route(action: Action, lifetime: Lifetime) -> Route {
-    Route { action, lifetime }
+    Route::new(action, lifetime)
 }
 
 // --- in the network --------------------------------------------------------------------------------------------------

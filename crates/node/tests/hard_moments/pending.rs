@@ -32,7 +32,7 @@ const PENDING: Duration = Duration::from_secs(7);
 
 /// Sets the routes with which both agents begin.
 fn start(own: [u8; 4], out: &mut Outbox) {
-    let forever = |action| Route { action, lifetime: Lifetime::Permanent };
+    let forever = |action| Route::new(action, Lifetime::Permanent);
     out.route(RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY }, forever(onward(UP, mac(0))));
     let to_us = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(own.into()) };
     out.route(to_us, forever(Action::Open(VISITORS, TunnelKinds::ALL)));
@@ -66,14 +66,14 @@ impl NewAgent {
             "request" => {
                 self.pending = Some((packet.link.src, 0));
                 let lifetime = Lifetime::Until(now + PENDING);
-                out.route(visitor, Route { action: Action::Punt, lifetime });
+                out.route(visitor, Route::new(Action::Punt, lifetime));
                 // The update does not wait for the home agent's reply.
                 out.send_routed(tell("update", OLD));
                 out.send_routed(tell("request", HOME));
             }
             "reply" => {
                 if let Some((to, _)) = self.pending.take() {
-                    out.route(visitor, Route { action: onward(AIR, to), lifetime: Lifetime::Permanent });
+                    out.route(visitor, Route::new(onward(AIR, to), Lifetime::Permanent));
                     out.send(AIR, Packet { link: Frame::to(to), ..tell("reply", MOBILE) });
                 }
             }
@@ -145,7 +145,7 @@ impl LastAgent {
     fn update(&mut self, out: &mut Outbox) {
         let (src, dst) = (OLD.into(), NEW.into());
         let action = Action::Tunnel(Encap::new(src, dst, 1480));
-        out.route(RouteKey::to(VISITORS, MOBILE.into()), Route { action, lifetime: Lifetime::Permanent });
+        out.route(RouteKey::to(VISITORS, MOBILE.into()), Route::new(action, Lifetime::Permanent));
         if let Some(kept) = self.kept.take()
             && let Ok(bytes) = ipip::encapsulate(&kept.bytes, src, dst, 7)
         {
@@ -165,7 +165,7 @@ impl Role for LastAgent {
         match input {
             Input::Start(_) => {
                 start(OLD, out);
-                let route = Route { action: Action::Punt, lifetime: Lifetime::Permanent };
+                let route = Route::new(Action::Punt, Lifetime::Permanent);
                 out.route(RouteKey::to(VISITORS, MOBILE.into()), route);
             }
             Input::Packet(rx, packet) if rx.tunnel.is_some() => {

@@ -30,7 +30,7 @@ const fn onward() -> Action {
 }
 
 fn forever(action: Action) -> Route {
-    Route { action, lifetime: Lifetime::Permanent }
+    Route::new(action, Lifetime::Permanent)
 }
 
 impl Home {

@@ -72,7 +72,7 @@ struct Sctp {
 fn by_source(own: [u8; 4], iface: u16, router: u8, out: &mut Outbox) {
     let key = RouteKey { class: None, src: Prefix::host(own.into()), dst: Prefix::ANY };
     let action = Action::Forward(Hop::mac(Iface(iface), mac(router)));
-    out.route(key, Route { action, lifetime: Lifetime::Permanent });
+    out.route(key, Route::new(action, Lifetime::Permanent));
 }
 
 impl Sctp {
@@ -113,7 +113,7 @@ impl Sctp {
                 // Late packets to the old address are dropped, without an ICMP error.
                 let late = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(FIRST.into()) };
                 let lifetime = Lifetime::Until(now + T3 * 2);
-                out.route(late, Route { action: Action::Drop(Reason("old_address")), lifetime });
+                out.route(late, Route::new(Action::Drop(Reason("old_address")), lifetime));
                 self.send_all(now, out);
             }
             _ => return out.pass(rx, packet),

@@ -278,7 +278,7 @@ impl Teller {
     }
 
     fn route(&self, route: Option<&Route>) -> String {
-        let Some(Route { action, lifetime }) = route else { return "removed".to_owned() };
+        let Some(Route { action, lifetime, .. }) = route else { return "removed".to_owned() };
         let action = match action {
             Action::Forward(Hop { iface, to: NextHop::Mac(to) }) => {
                 let (_, (name, _)) = (0..).zip(self.parties).find(|(number, _)| mac(*number) == *to).unwrap();

@@ -54,9 +54,11 @@ enum Defect {
     Ask,
     /// The driver does not report the first use of an idle route.
     Report,
+    /// The data path does not give the node the packets of which roles must be notified.
+    Notice,
 }
 
-const DEFECTS: [Defect; 10] = [
+const DEFECTS: [Defect; 11] = [
     Defect::Expiry,
     Defect::Connected,
     Defect::Operator,
@@ -67,6 +69,7 @@ const DEFECTS: [Defect; 10] = [
     Defect::Use,
     Defect::Ask,
     Defect::Report,
+    Defect::Notice,
 ];
 
 /// A role that makes requests when it is called, and notes which lifetimes ended.
@@ -79,6 +82,8 @@ struct Puppet {
 struct Shared {
     requests: VecDeque<Request>,
     ended: Vec<(RouteKey, Instant)>,
+    /// The time, source and destination of each packet of which the role was notified.
+    noticed: Vec<(Instant, Ipv4Addr, Ipv4Addr)>,
 }
 
 impl Role for Puppet {
@@ -86,17 +91,18 @@ impl Role for Puppet {
         "puppet"
     }
 
-    fn handle(&mut self, _now: Instant, input: Input<'_>, out: &mut Outbox) {
+    fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         let mut shared = self.shared.lock().unwrap();
         match input {
             Input::Idle(key, used) => {
                 shared.ended.push((key, used));
                 match key.dst.address().octets()[3] {
                     1 => out.route(key, None),
-                    2 => out.route(key, Route { action: Action::Host, lifetime: node::Lifetime::Permanent }),
+                    2 => out.route(key, Route::new(Action::Host, node::Lifetime::Permanent)),
                     _ => {}
                 }
             }
+            Input::Notice(rx) => shared.noticed.push((now, rx.header.src, rx.header.dst)),
             Input::Packet(rx, packet) => out.discard(rx.iface, packet, node::reason::CONSUMED),
             _ => {
                 for request in shared.requests.drain(..) {
@@ -196,6 +202,11 @@ impl Side {
         all.sort();
         all
     }
+
+    /// Returns the packets of which the roles were notified since the last call.
+    fn noticed(&self) -> Vec<Vec<(Instant, Ipv4Addr, Ipv4Addr)>> {
+        self.roles.iter().map(|shared| std::mem::take(&mut shared.lock().unwrap().noticed)).collect()
+    }
 }
 
 fn mac(iface: Iface) -> Mac {
@@ -212,6 +223,7 @@ struct Counts {
     refreshed: usize,
     watched: usize,
     reports: usize,
+    noticed: usize,
     given: usize,
     forwarded: usize,
     cut: usize,
@@ -365,7 +377,9 @@ impl Pair {
                 .map_err(|error| format!("opened in {class:?}, {arrival:?}: {error}"))?;
             self.arrive(arrival, &verdict);
         }
-        Ok(())
+        let (alone, beside) = (self.alone.noticed(), self.beside.noticed());
+        self.counts.noticed += alone.iter().map(Vec::len).sum::<usize>();
+        if alone == beside { Ok(()) } else { Err(format!("noticed: {alone:?} alone, {beside:?} beside")) }
     }
 
     /// Gives a packet to the first node, and to the twin. The twin forwards packets to link addresses, and drops
@@ -389,7 +403,9 @@ impl Pair {
             _ => true,
         };
         self.counts.cut += usize::from(verdict.cut.is_some());
-        if is_for_node || verdict.icmp.is_some() || verdict.cut.is_some() {
+        let is_noticed =
+            self.twin.is_noticed(self.now, verdict, &arrival.packet) && !self.has(Defect::Notice);
+        if is_noticed || is_for_node || verdict.icmp.is_some() || verdict.cut.is_some() {
             self.counts.given += 1;
             self.beside.receive(self.now, arrival);
         } else {
@@ -429,6 +445,7 @@ fn a_twin_that_follows_the_acts_decides_like_a_node_alone() {
             refreshed,
             watched,
             reports,
+            noticed,
             given,
             forwarded,
             cut,
@@ -442,6 +459,7 @@ fn a_twin_that_follows_the_acts_decides_like_a_node_alone() {
             ("refreshed", refreshed, 100),
             ("watched", watched, 100),
             ("reports", reports, 1),
+            ("noticed", noticed, 100),
             ("given", given, 500),
             ("forwarded", forwarded, 500),
             ("cut", cut, 100),

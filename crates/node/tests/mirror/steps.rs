@@ -122,6 +122,11 @@ impl Choices {
         }
     }
 
+    fn route(&mut self, now: Instant) -> Route {
+        let notice = self.of(&[None, None, Some(Duration::from_millis(300)), Some(Duration::from_secs(1))]);
+        Route { notice, ..Route::new(self.action(), self.lifetime(now)) }
+    }
+
     fn policy(&mut self) -> IngressPolicy {
         let class = self.of(&[Class::WIRE, MAPPED, Class::CLOSED]);
         let check = self.of(&[None, Some(MAPPED), Some(MAPPED)]);
@@ -141,10 +146,10 @@ impl Choices {
                 let host = self.address();
                 let action = Action::Forward(Hop::mac(iface_of(host), neighbor_of(host)));
                 let lifetime = Lifetime::SoftState(Duration::from_millis(500 + self.below(3000)));
-                Request::Route(RouteKey::to(MAPPED, host), Some(Route { action, lifetime }))
+                Request::Route(RouteKey::to(MAPPED, host), Some(Route::new(action, lifetime)))
             }
             4..=6 => {
-                let route = Route { action: self.action(), lifetime: self.lifetime(now) };
+                let route = self.route(now);
                 Request::Route(self.key(), Some(route))
             }
             7 | 8 => Request::Route(self.key(), None),
@@ -161,7 +166,7 @@ impl Choices {
         match self.below(40) {
             0..=13 => Step::Role(self.below(ROLES) as usize, self.request(now)),
             14..=17 => {
-                let route = Route { action: self.action(), lifetime: self.lifetime(now) };
+                let route = self.route(now);
                 Step::Operator(self.key(), route)
             }
             18 => Step::Added(self.iface(), self.link_address()),

@@ -4,8 +4,8 @@
 use node::MirrorAct;
 use std::collections::{BTreeMap, BTreeSet};
 use table::map::{MapKey, MapPolicy, MapPort, MapRoute, tag};
-use table::{Class, Found, IngressPolicy, Port, RoleId, RouteKey, Rules, Verdict};
-use wire::{Iface, Instant, Ipv4Addr, Reason};
+use table::{Class, Datagram, Found, IngressPolicy, Port, RoleId, RouteKey, Rules, Verdict};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Reason};
 
 /// The data path: its rules are maps from bytes to bytes.
 #[derive(Default)]
@@ -16,6 +16,8 @@ pub(crate) struct Twin {
     mtus: BTreeMap<[u8; 2], [u8; 2]>,
     /// The drop reasons by their number. The driver has the same map, to count the drops of the data path.
     reasons: BTreeMap<u32, Reason>,
+    /// The ends of the intervals in which the owners of routes were notified: by owner, interval, source and destination.
+    notices: BTreeMap<(RoleId, Duration, Ipv4Addr, Ipv4Addr), Instant>,
     /// Whether the twin compares lifetimes with the clock. If not, only acts of the mirror end a route.
     reads_clock: bool,
 }
@@ -71,6 +73,17 @@ impl Twin {
             *bytes = MapRoute { used: route.used.max(now.0), ..route }.to_bytes();
         }
         reports
+    }
+
+    /// Returns whether the node must get this packet, because it must notify a role of it.
+    pub(crate) fn is_noticed(&mut self, now: Instant, verdict: &Verdict, packet: &Datagram) -> bool {
+        let Some(notice) = verdict.notice else { return false };
+        let key = (notice.owner, notice.interval, packet.src, packet.dst);
+        let is_due = self.notices.get(&key).is_none_or(|end| *end <= now);
+        if is_due {
+            self.notices.insert(key, notice.end(now));
+        }
+        is_due
     }
 
     /// Returns the last use of the route with a key, or `None` if there is no such route.

@@ -193,7 +193,7 @@ impl Tree {
 
 fn set_route(node: &mut Node, dst: Prefix, hop: Option<Hop>) {
     let Some(hop) = hop else { return };
-    let route = Route { action: Action::Forward(hop), lifetime: Lifetime::Permanent };
+    let route = Route::new(Action::Forward(hop), Lifetime::Permanent);
     node.set_route(Instant::ZERO, RouteKey { class: None, src: Prefix::ANY, dst }, route);
 }
 

@@ -332,7 +332,7 @@ impl MobileNode {
             out.route(by_source(address.address), None);
             out.remove_address(iface, address);
             let lifetime = Lifetime::Until(now + LATE);
-            out.route(late(address.address), Route { action: Action::Drop(OLD_ADDRESS), lifetime });
+            out.route(late(address.address), Route::new(Action::Drop(OLD_ADDRESS), lifetime));
             out.mark(SigmaEvent::AddressGone { address: address.address }.into());
             self.set(radio, Standing::Idle);
         }
@@ -586,7 +586,7 @@ const fn late(address: Ipv4Addr) -> RouteKey {
 }
 
 const fn by(iface: Iface, router: Ipv4Addr) -> Route {
-    Route { action: Action::Forward(Hop { iface, to: NextHop::Via(router) }), lifetime: Lifetime::Permanent }
+    Route::new(Action::Forward(Hop { iface, to: NextHop::Via(router) }), Lifetime::Permanent)
 }
 
 impl Role for MobileNode {
@@ -633,7 +633,11 @@ impl Role for MobileNode {
                 }
             }
             // The role does not react to the end of a route. It has no commands, and it stores nothing.
-            Input::Idle(..) | Input::Command(..) | Input::Stored(_) | Input::Notification(_) => {}
+            Input::Idle(..)
+            | Input::Notice(_)
+            | Input::Command(..)
+            | Input::Stored(_)
+            | Input::Notification(_) => {}
         }
         let own = self.own();
         self.transport.open_waiting(now, &own, out);

@@ -117,7 +117,7 @@ impl Cast for Sigma {
             node.add_address(Instant::ZERO, Iface(1), address);
             let action = Action::Forward(Hop::mac(Iface(1), ROUTER));
             let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-            node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
+            node.set_route(Instant::ZERO, key, Route::new(action, Lifetime::Permanent));
         }
         (node, names)
     }

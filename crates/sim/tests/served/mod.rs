@@ -76,7 +76,7 @@ fn host(number: usize, roles: Vec<Box<dyn Role>>, mtu: u16) -> HostSpec {
     let mut node = Node::new(roles, vec![ADDRESSES[number]]);
     let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(ADDRESSES[1 - number]) };
     let action = Action::Forward(Hop::mac(Iface(1), MACS[1 - number]));
-    node.set_route(Instant::ZERO, key, Route { action, lifetime: Lifetime::Permanent });
+    node.set_route(Instant::ZERO, key, Route::new(action, Lifetime::Permanent));
     let port = PortId(number as u32);
     HostSpec {
         name: format!("host{number}"),

@@ -26,6 +26,7 @@ fold_enum!(Input<'_> {
     9 Serve(stream, op),
     10 Stored(key),
     11 Notification(notification),
+    12 Notice(rx),
 });
 fold_enum!(Notification { 0 Gateway(router), 1 AddressAcquired(iface, address, router), 2 AddressLost(iface, address),
     3 AddressInUse(iface, address, mac), 4 TunnelExit(from, to, is_open) });

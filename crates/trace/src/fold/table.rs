@@ -15,8 +15,18 @@ fold_struct! {
     Port { iface, from }
     IngressPolicy { class, check, ttl, icmp, punts }
     RouteKey { class, src, dst }
-    Route { action, lifetime }
     Hop { iface, to }
+}
+
+/// Adds the action and the lifetime, and one word for the interval of notices if there is one.
+impl Fold for Route {
+    fn fold(&self, into: &mut Fingerprinter) {
+        let Self { action, lifetime, notice } = self;
+        (action, lifetime).fold(into);
+        if let Some(interval) = notice {
+            interval.fold(into);
+        }
+    }
 }
 
 /// Adds one word each for both ends, and one word for the MTUs, the kind and whether the tunnel is failing. The word of an

@@ -44,7 +44,7 @@ fn acts() -> Vec<Act> {
     ];
     for action in forward.into_iter().chain(others) {
         for lifetime in lifetimes {
-            acts.push(Act::Route(key, Some(Route { action, lifetime })));
+            acts.push(Act::Route(key, Some(Route::new(action, lifetime))));
         }
     }
     let policies = [

@@ -4,13 +4,17 @@ use super::{Around, default, hosts_of};
 use crate::file::Scenario;
 use crate::file::layout::Layout;
 use crate::file::networks::AIR;
-use ::mobile_ip::config::Replay;
+use ::mobile_ip::config::{Buffering, Replay};
 use ::mobile_ip::message::Algorithm;
 use auth::{Key, hmac_sha256};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use toml::{Table, Value};
 use trace::hex;
+use wire::InterfaceAddress;
+
+const CORRESPONDENT: &str = "mobile-ip/correspondent";
 
 /// The mobility security association of every mobile node of the scenario with its home agent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -34,6 +38,19 @@ pub(crate) struct MobileIp {
     /// then has a security association with each foreign agent, whose key follows from `key`.
     #[serde(default)]
     pub(crate) smooth_handoff: bool,
+    /// Which packets all foreign agents keep for their visitors: the table `buffer` of a `mobile-ip/foreign-agent` [default: none
+    /// are kept]. It needs `smooth_handoff`.
+    #[serde(default, deserialize_with = "buffer")]
+    #[schemars(with = "Option<Buffering>")]
+    pub(crate) buffer: Option<Table>,
+}
+
+/// Reads the table `buffer`, so that an error names its key. The values stay as they are in the file: they are filled in into
+/// each foreign agent.
+fn buffer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Table>, D::Error> {
+    let table = Table::deserialize(deserializer)?;
+    Buffering::deserialize(Value::Table(table.clone())).map_err(D::Error::custom)?;
+    Ok(Some(table))
 }
 
 const fn first_spi() -> u32 {
@@ -58,9 +75,15 @@ pub(super) fn agent(around: &Around<'_>, role: &mut Table) -> Result<(), String>
 /// Fills in a foreign agent: with smooth handoffs, it has an association with each mobile node.
 pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     agent(around, role)?;
-    let Some(shared) = around.scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) else {
-        return Ok(());
-    };
+    // It delivers packets of correspondents if the scenario has any.
+    if hosts_of(around.scenario, CORRESPONDENT).next().is_some() {
+        default(role, "direct_tunnels", true);
+    }
+    let Some(shared) = around.scenario.mobile_ip.as_ref() else { return Ok(()) };
+    if !shared.smooth_handoff {
+        let problem = "`buffer` in [mobile-ip] needs `smooth_handoff = true`: without it, kept packets are never sent";
+        return if shared.buffer.is_some() { Err(problem.to_owned()) } else { Ok(()) };
+    }
     let agent = address_of(around.layout, around.host)?;
     let mut peers = Vec::new();
     for node in hosts_of(around.scenario, "mobile-ip/mobile-node") {
@@ -69,6 +92,9 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
     }
     default(role, "smooth_handoff", true);
     default(role, "mobile_nodes", peers);
+    if let Some(buffer) = &shared.buffer {
+        default(role, "buffer", buffer.clone());
+    }
     Ok(())
 }
 
@@ -80,7 +106,39 @@ pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), St
     let at_home = nodes.filter(|node| layout.same_network(host, node));
     let peers: Result<Vec<Value>, String> = at_home.map(|node| peer(scenario, layout, node)).collect();
     default(role, "mobile_nodes", peers?);
+    let correspondents = hosts_of(scenario, CORRESPONDENT);
+    let peers: Result<Vec<Value>, String> = correspondents
+        .map(|other| Ok(Value::Table(association(scenario, host_address(layout, other)?)?)))
+        .collect();
+    let peers = peers?;
+    if !peers.is_empty() {
+        default(role, "correspondents", peers);
+    }
     Ok(())
+}
+
+/// Fills in a correspondent. All home agents of the scenario inform it, each about its home network.
+pub(super) fn correspondent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
+    let Around { scenario, layout, host } = *around;
+    default(role, "address", host_address(layout, host)?);
+    let agents = hosts_of(scenario, "mobile-ip/home-agent").map(|agent| {
+        let address = interface_address(layout, agent)?;
+        let mut peer = association(scenario, address.split('/').next().unwrap_or_default().to_owned())?;
+        let own: InterfaceAddress = address.parse().map_err(|error| format!("{address}: {error:?}"))?;
+        peer.insert("networks".to_owned(), Value::from(vec![Value::from(own.link.to_string())]));
+        Ok(Value::Table(peer))
+    });
+    let agents: Result<Vec<Value>, String> = agents.collect();
+    default(role, "home_agents", agents?);
+    Ok(())
+}
+
+/// Returns the address of a host by which other hosts know it.
+fn host_address(layout: &Layout, host: &str) -> Result<String, String> {
+    let address = layout.address(host).ok_or_else(|| {
+        "the host has no address: give it an `address`, or give the wire or cell that it is connected to a `net`".to_owned()
+    })?;
+    Ok(address.to_string())
 }
 
 pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
@@ -99,6 +157,9 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
         }
         default(role, "smooth_handoff", true);
         default(role, "foreign_agents", peers);
+    }
+    if hosts_of(scenario, CORRESPONDENT).next().is_some() {
+        default(role, "direct_tunnels", true);
     }
     if role.contains_key("signal_hysteresis") {
         let kinds = ["mobile-ip/home-agent", "mobile-ip/foreign-agent"];
@@ -153,13 +214,18 @@ fn visitor_association(shared: &MobileIp, peer: &str, node: &str, agent: &str) -
 }
 
 fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, String> {
+    association(scenario, address_of(layout, host)?).map(Value::Table)
+}
+
+/// Returns the security association of the scenario with the host of this address.
+fn association(scenario: &Scenario, address: String) -> Result<Table, String> {
     let shared =
         scenario.mobile_ip.as_ref().ok_or("a Mobile IP role needs the table [mobile-ip] with `key`")?;
-    Ok(Value::Table(Table::from_iter([
-        ("address".to_owned(), Value::from(address_of(layout, host)?)),
+    Ok(Table::from_iter([
+        ("address".to_owned(), Value::from(address)),
         ("spi".to_owned(), Value::from(i64::from(shared.spi))),
         ("algorithm".to_owned(), Value::from(shared.algorithm.name())),
         ("replay".to_owned(), Value::from(shared.replay.name())),
         ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
-    ])))
+    ]))
 }

@@ -95,6 +95,7 @@ const KINDS: &[Kind] = &[
     Kind::fixed("mobile-ip/foreign-agent", mobile_ip::foreign_agent, &["address", "interface"]),
     Kind::mobile("mobile-ip/mobile-node", mobile_ip::mobile_node, &["address", "interface", "home_agent"])
         .finds_routers(),
+    Kind::fixed("mobile-ip/correspondent", mobile_ip::correspondent, &["address", "home_agents"]),
     Kind::fixed("dhcp/client", dhcp::client, &["interface"]),
     Kind::fixed("dhcp/server", dhcp::server, &["address", "interface"]),
     Kind::fixed(

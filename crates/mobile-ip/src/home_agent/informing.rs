@@ -1,0 +1,429 @@
+//! What a home agent tells correspondents: the care-of addresses of its mobile nodes, by Binding Updates
+//! (draft-ietf-mobileip-optim-09, sections 3 and 4).
+//!
+//! Only correspondents with a security association are informed. A Binding Update is sent if a packet of the correspondent
+//! had to be tunneled, if the correspondent asks, if another host says that the correspondent needs it, and if the care-of
+//! address changes after the correspondent has acknowledged an earlier one. Without an Update, packets are tunneled as
+//! always.
+
+use super::HomeAgent;
+use crate::binding::Binding as Bound;
+use crate::config::{Associations, HomeAgentConfig, Replay};
+use crate::encapsulation;
+use crate::limiter::Limiter;
+use crate::mark::MobileIpEvent;
+use crate::message::{
+    Acknowledge, Binding, BindingRequest, INFINITE, Numbers, PORT, Request, RequestFlags, Status, Update,
+    Warning, datagram,
+};
+use crate::refusal;
+use node::{Expiry, Outbox, Rng, Rx, Value};
+use std::collections::BTreeMap;
+use wire::tunnel::Kind;
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ipv4, ntp_distance};
+
+/// A Binding Acknowledge answers no Binding Update of this agent: the last one about this mobile node to this
+/// correspondent has another Identification, or was acknowledged already.
+pub const UNMATCHED_ACKNOWLEDGE: Reason = Reason("acknowledge_unmatched");
+/// A Binding Warning has more than 16 targets.
+pub const TOO_MANY_TARGETS: Reason = Reason("too_many_targets");
+/// The home address of a message of route optimization is not that of a mobile node of this agent.
+pub const NOT_SERVED: Reason = Reason("home_address_not_served");
+
+/// The interval in which the role is notified once of the packets of a source to a mobile node (not from an RFC).
+pub(super) const NOTICE: Duration = Duration::from_secs(1);
+/// The shortest and the longest pause between two Binding Updates about one mobile node to one correspondent. The pause
+/// doubles while no Update is acknowledged (not from an RFC: the draft requires a limit and has no numbers).
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(64);
+/// The maximum number of targets of a Binding Warning (not from an RFC).
+pub(crate) const MOST_TARGETS: usize = 16;
+/// The maximum number of pairs of mobile node and correspondent of which something is known (not from an RFC). Without
+/// room, a correspondent is not informed.
+const MOST_PAIRS: usize = 4096;
+
+/// The last Binding Update about one mobile node to one correspondent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// The care-of address; the home address if the Update deletes the binding.
+    care_of: Ipv4Addr,
+    identification: u64,
+    /// The next Update is not sent before this time.
+    next: Instant,
+    pause: Duration,
+    /// Whether the correspondent has accepted the Update.
+    is_acknowledged: bool,
+    /// The entry that an accepted Update has set at the correspondent: its care-of address and its end. `None` if there is
+    /// no such entry.
+    entry: Option<(Ipv4Addr, Instant)>,
+    /// When the entry of this Update ends, if the correspondent accepts it.
+    ends: Instant,
+}
+
+impl Sent {
+    /// Returns whether the correspondent has an entry that has not ended.
+    fn has_entry(&self, now: Instant) -> bool {
+        self.entry.is_some_and(|(_, ends)| ends > now)
+    }
+}
+
+/// The correspondents of a home agent, and what they were told.
+#[derive(Debug)]
+pub(super) struct Informer {
+    associations: Associations,
+    numbers: Numbers,
+    /// The last Updates, by mobile node and correspondent.
+    sent: BTreeMap<(Ipv4Addr, Ipv4Addr), Sent>,
+    /// When the last Update is repeated, because the correspondent has an older entry and has not acknowledged it.
+    repeats: Expiry<(Ipv4Addr, Ipv4Addr)>,
+    /// The nonce of the next Update to each correspondent whose association uses nonces.
+    nonces: BTreeMap<Ipv4Addr, u32>,
+    rng: Rng,
+    /// The timestamp of the last Update; `None` before the first.
+    last: Option<u64>,
+    /// Limits answers to Binding Requests, by mobile node and correspondent.
+    answers: Limiter<(Ipv4Addr, Ipv4Addr)>,
+    updates: u64,
+    /// The number of Acknowledges by status.
+    statuses: BTreeMap<u8, u64>,
+}
+
+impl Informer {
+    pub(super) fn new(config: &HomeAgentConfig, rng: Rng) -> Self {
+        Self {
+            associations: Associations::new(&config.correspondents),
+            numbers: config.numbers,
+            sent: BTreeMap::new(),
+            repeats: Expiry::default(),
+            nonces: BTreeMap::new(),
+            rng,
+            last: None,
+            answers: Limiter::default(),
+            updates: 0,
+            statuses: BTreeMap::new(),
+        }
+    }
+
+    /// Notes the NTP time of the start. The nonces of each start differ.
+    pub(super) fn start(&mut self, now: u64) {
+        self.rng = self.rng.fork(&now.to_string());
+    }
+
+    /// Returns the Identification of the next Update to a correspondent (draft-ietf-mobileip-optim-09, section 5). With
+    /// nonces, the high half is the nonce of the Update after this one.
+    fn identification(&mut self, now: u64, correspondent: Ipv4Addr) -> u64 {
+        match self.associations.replay(correspondent) {
+            Replay::Timestamps => {
+                let earlier = self.last.filter(|last| ntp_distance(now, *last) <= 0);
+                let stamp = earlier.map_or(now, |last| last.wrapping_add(1));
+                self.last = Some(stamp);
+                stamp
+            }
+            Replay::Nonces => {
+                let next = self.rng.draw() as u32;
+                let this = self.nonces.insert(correspondent, next).unwrap_or_else(|| self.rng.draw() as u32);
+                u64::from(next) << 32 | u64::from(this)
+            }
+        }
+    }
+
+    /// Returns when the next Update is repeated; `None` if all were acknowledged.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.repeats.next()
+    }
+
+    /// Returns whether there is room for a pair, after pairs without an entry at the correspondent were removed.
+    fn has_room(&mut self, now: Instant, pair: (Ipv4Addr, Ipv4Addr)) -> bool {
+        if self.sent.len() >= MOST_PAIRS && !self.sent.contains_key(&pair) {
+            self.sent.retain(|_, sent| sent.has_entry(now) || sent.next > now);
+        }
+        self.sent.len() < MOST_PAIRS || self.sent.contains_key(&pair)
+    }
+}
+
+impl HomeAgent {
+    /// Returns whether this agent informs correspondents.
+    pub(super) fn informs(&self) -> bool {
+        !self.config.correspondents.is_empty()
+    }
+
+    /// Returns whether a request asks for a private binding (flag P). Without correspondents, the flag is reserved.
+    pub(super) fn is_private(&self, flags: u8) -> bool {
+        self.informs() && flags & self.config.numbers.private_flag != 0
+    }
+
+    /// Handles a packet to a mobile node that this agent tunnels: its source may be a correspondent. A packet that is
+    /// in a tunnel already has not been sent by its source as it is.
+    pub(super) fn notice(&mut self, now: Instant, rx: &Rx, out: &mut Outbox) {
+        let header = &rx.header;
+        if Kind::of_protocol(header.protocol).is_none() && self.mobile_nodes.first(header.dst).is_some() {
+            self.inform(now, header.dst, header.src, out);
+        }
+    }
+
+    /// Handles a message of route optimization. Returns the packet if the message is for another role of this host.
+    pub(super) fn binding_message(
+        &mut self,
+        now: Instant,
+        rx: Rx,
+        packet: Packet,
+        (from, message): (SocketAddrV4, &Binding),
+        out: &mut Outbox,
+    ) {
+        let ends = match message {
+            // It is for a correspondent or a foreign agent on this host.
+            Binding::Update(_) => return out.pass(rx, packet),
+            Binding::Acknowledge(message) => self.acknowledged(now, *from.ip(), message),
+            _ if self.mobile_nodes.first(message.home()).is_none() => Err(NOT_SERVED),
+            Binding::Request(message) => self.asked(now, *from.ip(), message, out),
+            Binding::Warning(message) => self.warned(now, message, out),
+        };
+        self.refused.end(rx.iface, packet, ends, out);
+    }
+
+    fn acknowledged(&mut self, now: Instant, from: Ipv4Addr, message: &Acknowledge) -> Result<(), Reason> {
+        let informer = &mut self.informer;
+        let association = informer.associations.first(from).ok_or(refusal::NO_ASSOCIATION)?;
+        let sent = informer.sent.get_mut(&(message.home, from)).ok_or(UNMATCHED_ACKNOWLEDGE)?;
+        if message.identification != Some(sent.identification) || sent.is_acknowledged {
+            return Err(UNMATCHED_ACKNOWLEDGE);
+        }
+        // The draft has no authentication of an Acknowledge. If there is one, it must be correct.
+        let (numbers, subtype) = (&informer.numbers, informer.numbers.route_authentication);
+        if message.authentication.is_some() && !message.verify(subtype, association, numbers) {
+            return Err(refusal::BAD_AUTHENTICATION);
+        }
+        *informer.statuses.entry(message.status.0).or_default() += 1;
+        if message.status == Status::ACCEPTED {
+            sent.is_acknowledged = true;
+            sent.entry = (sent.care_of != message.home).then_some((sent.care_of, sent.ends));
+            (sent.pause, sent.next) = (PAUSE, sent.next.min(now + PAUSE));
+            informer.repeats.stop((message.home, from));
+        }
+        Ok(())
+    }
+
+    /// Answers a Binding Request. It is not authenticated: its only effect is an Update, and with nonces the nonce of this
+    /// Update.
+    fn asked(
+        &mut self,
+        now: Instant,
+        from: Ipv4Addr,
+        message: &BindingRequest,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
+        let informer = &mut self.informer;
+        informer.associations.first(from).ok_or(refusal::NO_ASSOCIATION)?;
+        if !informer.answers.may(now, (message.home, from)) {
+            return Err(refusal::ANSWERED);
+        }
+        if informer.associations.replay(from) == Replay::Nonces {
+            informer.nonces.insert(from, message.identification as u32);
+        }
+        self.send_update(now, message.home, from, out);
+        Ok(())
+    }
+
+    fn warned(&mut self, now: Instant, warning: &Warning, out: &mut Outbox) -> Result<(), Reason> {
+        let Warning { home, targets } = warning;
+        if targets.len() > MOST_TARGETS {
+            return Err(TOO_MANY_TARGETS);
+        }
+        if !targets.iter().any(|target| self.informer.associations.first(*target).is_some()) {
+            return Err(refusal::NO_ASSOCIATION);
+        }
+        let mut is_informed = false;
+        for target in targets {
+            is_informed |= self.inform(now, *home, *target, out);
+        }
+        if is_informed { Ok(()) } else { Err(refusal::ANSWERED) }
+    }
+
+    /// Informs the correspondents that a mobile node names in a request that was accepted. Others are informed of the new
+    /// care-of address if they have acknowledged an earlier one.
+    pub(super) fn inform_of_change(&mut self, now: Instant, request: &Request, out: &mut Outbox) {
+        if !self.informs() {
+            return;
+        }
+        let host = request.home;
+        let Some((care_of, ..)) = self.news(now, host) else { return };
+        let mut changed = Vec::new();
+        for ((_, correspondent), sent) in
+            self.informer.sent.range_mut((host, Ipv4Addr::UNSPECIFIED)..=(host, Ipv4Addr::BROADCAST))
+        {
+            if sent.care_of != care_of {
+                (sent.next, sent.pause) = (now, PAUSE);
+                if sent.has_entry(now) {
+                    changed.push(*correspondent);
+                }
+            }
+        }
+        for correspondent in changed {
+            self.inform(now, host, correspondent, out);
+        }
+        match request.warning(&self.config.numbers) {
+            Some(Ok(warning)) if warning.home == host => {
+                if let Err(reason) = self.warned(now, &warning, out) {
+                    self.refused.count(reason);
+                }
+            }
+            Some(Ok(_)) => self.refused.count(NOT_SERVED),
+            Some(Err(malformed)) => self.refused.count(malformed.into()),
+            None => {}
+        }
+    }
+
+    /// Forgets what the correspondents were told about a mobile node whose bindings have ended. Their entries have ended
+    /// too.
+    pub(super) fn forget_told(&mut self, host: Ipv4Addr) {
+        let pairs: Vec<_> = self.informer.sent.keys().copied().filter(|(of, _)| *of == host).collect();
+        for pair in pairs {
+            self.informer.sent.remove(&pair);
+            self.informer.repeats.stop(pair);
+        }
+    }
+
+    /// Notes that each correspondent may have an entry of a mobile node whose binding was restored after a restart. So the
+    /// correspondents are informed of the next care-of address.
+    pub(super) fn restore_told(&mut self, now: Instant, host: Ipv4Addr) {
+        let Some((care_of, lifetime, _)) = self.news(now, host).filter(|(care_of, ..)| *care_of != host)
+        else {
+            return;
+        };
+        let ends = now + Duration::from_secs(lifetime.into());
+        for peer in &self.config.correspondents {
+            let pair = (host, peer.address);
+            if self.informer.has_room(now, pair) {
+                let (identification, is_acknowledged, entry) = (0, true, Some((care_of, ends)));
+                let sent =
+                    Sent { care_of, identification, next: now, pause: PAUSE, is_acknowledged, entry, ends };
+                self.informer.sent.insert(pair, sent);
+            }
+        }
+    }
+
+    /// Repeats the Updates that are due. Otherwise a correspondent would send to an old care-of address until its entry
+    /// ends.
+    pub(super) fn repeat_updates(&mut self, now: Instant, out: &mut Outbox) {
+        while let Some((host, correspondent)) = self.informer.repeats.pop(now) {
+            self.send_update(now, host, correspondent, out);
+        }
+    }
+
+    /// Sends a Binding Update about a mobile node to a correspondent, if there is an association, and the limit permits
+    /// it. Returns whether it was sent.
+    fn inform(&mut self, now: Instant, host: Ipv4Addr, correspondent: Ipv4Addr, out: &mut Outbox) -> bool {
+        if self.informer.associations.first(correspondent).is_none() {
+            return false;
+        }
+        let Some((care_of, ..)) = self.news(now, host) else { return false };
+        if let Some(sent) = self.informer.sent.get(&(host, correspondent)) {
+            // A correspondent that has deleted its entry cannot do more, for example while the binding is private.
+            let has_deleted = sent.is_acknowledged && sent.care_of == host && care_of == host;
+            if now < sent.next || has_deleted {
+                return false;
+            }
+        } else if care_of == host {
+            // The correspondent has no entry of this agent.
+            return false;
+        }
+        self.send_update(now, host, correspondent, out)
+    }
+
+    /// Returns what correspondents may know about a mobile node: the care-of address, the lifetime in seconds, and the
+    /// flags of the registration. Without a binding, with several, or with a private one, it is the home address with
+    /// lifetime 0. `None` if the binding ends within a second.
+    fn news(&self, now: Instant, host: Ipv4Addr) -> Option<(Ipv4Addr, u16, RequestFlags)> {
+        let home = self.homes.get(&host);
+        match home.map_or(&[][..], super::Home::bindings) {
+            [Bound { care_of, flags, .. }] if !self.is_private(*flags) => {
+                let ends = *home?.ends.get(care_of)?;
+                let left = u16::try_from(ends.since(now).as_secs()).unwrap_or(INFINITE - 1);
+                (left > 0).then_some((*care_of, left.min(INFINITE - 1), RequestFlags(*flags)))
+            }
+            _ => Some((host, 0, RequestFlags(0))),
+        }
+    }
+
+    /// Sends a Binding Update. Returns whether it was sent.
+    fn send_update(
+        &mut self,
+        now: Instant,
+        host: Ipv4Addr,
+        correspondent: Ipv4Addr,
+        out: &mut Outbox,
+    ) -> bool {
+        let Some((care_of, lifetime, flags)) = self.news(now, host) else { return false };
+        let pair = (host, correspondent);
+        let ntp = self.steady.ntp(now);
+        let own = self.config.address.address;
+        let informer = &mut self.informer;
+        if !informer.has_room(now, pair) {
+            return false;
+        }
+        let identification = informer.identification(ntp, correspondent);
+        let Some(association) = informer.associations.first(correspondent) else { return false };
+        let mut update = Update {
+            acknowledge: true,
+            minimal: flags.has(encapsulation::asks(Kind::Minimal)),
+            gre: flags.has(encapsulation::asks(Kind::Gre)),
+            lifetime,
+            home: host,
+            care_of,
+            identification: Some(identification),
+            authentication: None,
+        };
+        update.sign(informer.numbers.route_authentication, association, &informer.numbers);
+        let known = informer.sent.get(&pair).copied();
+        let pause = known.filter(|known| known.care_of == care_of).map_or(PAUSE, |known| known.pause);
+        let sent = Sent {
+            care_of,
+            identification,
+            next: now + pause,
+            pause: (pause * 2).min(LONGEST_PAUSE),
+            is_acknowledged: false,
+            entry: known.filter(|known| known.has_entry(now)).and_then(|known| known.entry),
+            ends: now + Duration::from_secs(lifetime.into()),
+        };
+        informer.sent.insert(pair, sent);
+        // An entry with another care-of address must be replaced. Without one, packets come by this agent, and the next one
+        // causes an Update.
+        match sent.entry {
+            Some((other, ends)) if other != care_of && sent.next < ends => {
+                informer.repeats.set(pair, sent.next);
+            }
+            _ => informer.repeats.stop(pair),
+        }
+        informer.updates += 1;
+        let (from, to) = (SocketAddrV4::new(own, PORT), SocketAddrV4::new(correspondent, PORT));
+        let payload = Binding::Update(update).emit(&informer.numbers);
+        let bytes = datagram(from, to, ipv4::DEFAULT_TTL, &payload);
+        out.send_routed(Packet::new(Mac::ZERO, bytes));
+        out.mark(MobileIpEvent::CorrespondentInformed { host, correspondent, lifetime }.into());
+        true
+    }
+
+    /// Returns what correspondents were told, for the status; `None` if this agent informs none.
+    pub(super) fn informed_status(&self) -> Option<[(&'static str, Value); 3]> {
+        let Informer { sent, updates, statuses, .. } = &self.informer;
+        let mut told = BTreeMap::<String, Vec<Value>>::new();
+        for ((host, correspondent), sent) in sent {
+            let pause = u64::try_from(sent.pause.as_millis()).unwrap_or(u64::MAX);
+            told.entry(host.to_string()).or_default().push(Value::map([
+                ("correspondent", Value::from(*correspondent)),
+                ("care_of", Value::from(sent.care_of)),
+                ("acknowledged", Value::from(u64::from(sent.is_acknowledged))),
+                ("pause_ms", Value::from(pause)),
+            ]));
+        }
+        let told = told.into_iter().map(|(host, told)| (host, Value::List(told)));
+        let counts = statuses.iter().map(|(status, count)| (status.to_string(), Value::from(*count)));
+        self.informs().then(|| {
+            [
+                ("correspondents", Value::Map(told.collect())),
+                ("updates", Value::from(*updates)),
+                ("acknowledges", Value::Map(counts.collect())),
+            ]
+        })
+    }
+}
