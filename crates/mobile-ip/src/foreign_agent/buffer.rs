@@ -9,7 +9,7 @@ use super::Visit;
 use crate::config::Limits;
 use node::Expiry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, Reason};
+use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, Reason};
 
 /// The reason to drop a kept packet: a later packet of the same visitor takes its place. It is the end of a copy: the packet
 /// itself was forwarded to the visitor. With `when = "link-down"` it was not, and is lost.

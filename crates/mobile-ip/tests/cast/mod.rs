@@ -201,7 +201,7 @@ impl Cast for MobileIp {
                 let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
                 ("up".to_owned(), from_person("router", &error))
             }
-            ["control", asks, ref args @ ..] => handoffs::control(teller, asks, &Args::new(args)),
+            ["control", asks, ref args @ ..] => handoffs::ask(teller, asks, &Args::new(args)),
             ["update", "from", from, ref args @ ..] => handoffs::update(teller, from, &Args::new(args)),
             // A foreign agent returns a packet in a special tunnel to the home agent.
             ["returned", "by", from, "for", to, ref args @ ..] => {
@@ -232,7 +232,7 @@ impl Cast for MobileIp {
         if let Some(message) = bindings::message(packet) {
             return handoffs::name(&message, header.dst).unwrap_or_else(|| bindings::name(&message));
         }
-        if let Ok(received) = Received::of_knowing(header, payload, &Numbers::default().extensions())
+        if let Ok(received) = Received::knowing(header, payload, &Numbers::default().extensions())
             && received.src_port == PORT
         {
             return registration_name(&received);
@@ -269,7 +269,7 @@ impl Cast for MobileIp {
             self.update = Some(update);
         }
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
-        let received = Received::of_knowing(header, payload, &Numbers::default().extensions());
+        let received = Received::knowing(header, payload, &Numbers::default().extensions());
         if let Ok(Received { message: Registration::Request(request), .. }) = received {
             self.request = Some(request);
         }
@@ -588,7 +588,10 @@ fn tunnel_name(bytes: &[u8]) -> String {
     };
     match tunnel::decapsulate(bytes) {
         Ok((outer, inner)) => format!("{} in a {of}tunnel to {}", tunnel_name(&inner), outer.dst),
-        Err(_) => handoffs::name(bytes).unwrap_or_else(|| data_name(bytes)),
+        Err(_) => match bindings::message(&Packet::new(Mac::ZERO, bytes.to_vec())) {
+            Some(said) => handoffs::name(&said, outer.dst).unwrap_or_else(|| bindings::name(&said)),
+            None => data_name(bytes),
+        },
     }
 }
 
