@@ -201,7 +201,7 @@ impl Cast for MobileIp {
                 let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
                 ("up".to_owned(), from_person("router", &error))
             }
-            ["control", asks, ref args @ ..] => handoffs::control(teller, asks, &Args::new(args)),
+            ["control", asks, ref args @ ..] => handoffs::ask(teller, asks, &Args::new(args)),
             ["update", "from", from, ref args @ ..] => handoffs::update(teller, from, &Args::new(args)),
             // A foreign agent returns a packet in a special tunnel to the home agent.
             ["returned", "by", from, "for", to, ref args @ ..] => {
@@ -229,7 +229,7 @@ impl Cast for MobileIp {
         if let Some(name) = binding_name(&packet.bytes) {
             return name;
         }
-        if let Ok(received) = Received::of_knowing(header, payload, &Numbers::default().extensions())
+        if let Ok(received) = Received::knowing(header, payload, &Numbers::default().extensions())
             && received.src_port == PORT
         {
             return registration_name(&received);
@@ -266,7 +266,7 @@ impl Cast for MobileIp {
             self.update = Some(update);
         }
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
-        let received = Received::of_knowing(header, payload, &Numbers::default().extensions());
+        let received = Received::knowing(header, payload, &Numbers::default().extensions());
         if let Ok(Received { message: Registration::Request(request), .. }) = received {
             self.request = Some(request);
         }
