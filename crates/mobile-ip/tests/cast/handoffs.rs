@@ -1,13 +1,14 @@
 //! The steps of smooth handoffs, and the texts of the messages of route optimization.
 
-use super::{Args, HOME, MobileIp, PORT, association, from_person, person};
+use super::{Args, CORRESPONDENT, HOME, MobileIp, PORT, association, from_person, person};
 use crate::transcript::{Teller, WALL};
 use auth::Key as Secret;
 use mobile_ip::message::{
-    Acknowledge, Association, Between, Binding, Generalized, Numbers, PreviousAgent, Request, Status, Update,
-    datagram,
+    Acknowledge, Asks, Association, Between, Binding, BufferControl, Generalized, Numbers, PreviousAgent,
+    Request, Status, Update, datagram,
 };
-use wire::{Instant, Ipv4Addr, Packet, SocketAddrV4};
+use wire::ipv4::Header;
+use wire::{Instant, Ipv4Addr, Packet, SocketAddrV4, udp};
 
 /// Returns the association between the mobile node and a foreign agent, with another key if `args` have `forged`.
 fn key(args: &Args<'_>) -> Association {
@@ -47,6 +48,27 @@ pub(super) fn update(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> 
     }
     update.sign(numbers.smooth_authentication, &key(args), &numbers);
     message(&Binding::Update(update), person(from).0, person("fa").0, "up")
+}
+
+/// Returns a Buffer Control Request of the mobile node to the first foreign agent, and the interface by which it arrives. `ids`:
+/// the identifications of packets of the correspondent that the mobile node has received.
+pub(super) fn control(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (String, Packet) {
+    let numbers = Numbers::default();
+    let asks = match asks {
+        "keep" => Asks::Keep,
+        "forward" => Asks::Forward,
+        "stop" => Asks::Stop,
+        _ => panic!("no request to {asks}"),
+    };
+    let ids: String = args.get("ids", String::new());
+    let named = ids.split(',').filter_map(|id| id.parse().ok()).map(|id| (CORRESPONDENT, id)).collect();
+    let clock = WALL.plus(teller.now.since(Instant::ZERO)).to_ntp();
+    let identification = clock.wrapping_add_signed(args.get::<i64>("clock", 0) << 32);
+    let mut message = BufferControl { asks, home: HOME, identification, named, authentication: None };
+    message.sign(&key(args), &numbers);
+    let [from, to] = [HOME, person("fa").0].map(|address| SocketAddrV4::new(address, PORT));
+    let bytes = datagram(from, to, 64, &message.emit(&numbers));
+    ("visited".to_owned(), from_person("mn", &bytes))
 }
 
 /// Returns a Binding Acknowledge to the mobile node about its last request, and the interface by which it arrives.
@@ -89,4 +111,17 @@ pub(super) fn name(message: &Binding, to: Ipv4Addr) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Returns the name of a datagram if it is a message about the packets that an agent keeps.
+pub(super) fn control_name(bytes: &[u8]) -> Option<String> {
+    let (header, payload) = Header::parse(bytes).ok()?;
+    let datagram = udp::Datagram::parse(payload, header.src, header.dst).ok()?;
+    let numbers = Numbers::default();
+    let control =
+        BufferControl::parse(datagram.payload, &numbers)?.ok().filter(|_| datagram.dst_port == PORT)?;
+    let is_signed = control.verify(&association(Between::MobileForeign), &numbers);
+    let BufferControl { asks, named, .. } = control;
+    let signed = if is_signed { "signed" } else { "not signed" };
+    Some(format!("buffer control to {}: {asks:?}, names {named:?}, {signed}", header.dst))
 }

@@ -201,6 +201,7 @@ impl Cast for MobileIp {
                 let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
                 ("up".to_owned(), from_person("router", &error))
             }
+            ["control", asks, ref args @ ..] => handoffs::control(teller, asks, &Args::new(args)),
             ["update", "from", from, ref args @ ..] => handoffs::update(teller, from, &Args::new(args)),
             // A foreign agent returns a packet in a special tunnel to the home agent.
             ["returned", "by", from, "for", to, ref args @ ..] => {
@@ -225,6 +226,9 @@ impl Cast for MobileIp {
             return arp_name(&arp::Message::parse(&packet.bytes).unwrap());
         }
         let (header, payload) = Header::parse(&packet.bytes).unwrap();
+        if let Some(name) = handoffs::control_name(&packet.bytes) {
+            return name;
+        }
         if let Some(message) = bindings::message(packet) {
             return handoffs::name(&message, header.dst).unwrap_or_else(|| bindings::name(&message));
         }
