@@ -193,9 +193,11 @@ impl From<MobileIpEvent> for Mark {
                 mobile("update_acknowledged").with("previous", previous).with("status", u64::from(status))
             }
             MobileIpEvent::RequestTimedOut { host } => foreign("request_timed_out", host),
-            MobileIpEvent::CorrespondentInformed { host, correspondent, lifetime } => home("update_sent", host)
-                .with("correspondent", correspondent)
-                .with("lifetime", u64::from(lifetime)),
+            MobileIpEvent::CorrespondentInformed { host, correspondent, lifetime } => {
+                home("update_sent", host)
+                    .with("correspondent", correspondent)
+                    .with("lifetime", u64::from(lifetime))
+            }
             MobileIpEvent::BindingLearnt { host, care_of } => {
                 cache("binding_learnt", host).with("care_of", care_of)
             }

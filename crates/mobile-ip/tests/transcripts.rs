@@ -34,11 +34,17 @@ transcripts! {
     a_home_agent_answers_requests_to_its_network: "home-agent-discovery";
     a_mobile_node_finds_its_home_agent_and_the_next_one: "mobile-node-home-agents";
     the_path_mtu_of_a_tunnel_reaches_the_sender: "home-agent-tunnels";
+    a_correspondent_sends_straight_to_the_care_of_address: "correspondent";
+    a_correspondent_refuses_what_it_cannot_believe: "correspondent-refusals";
+    a_correspondent_uses_nonces: "correspondent-nonces";
+    a_home_agent_informs_correspondents: "home-agent-informs";
+    a_private_binding_is_not_revealed: "home-agent-private";
     bindings_survive_a_restart: "home-agent-restart";
     what_cannot_be_stored_did_not_happen: "home-agent-storage";
     a_foreign_agent_relays_and_then_delivers: "foreign-agent-visit";
     a_foreign_agent_denies_by_itself: "foreign-agent-denials";
     a_foreign_agent_keeps_packets_of_its_visitors: "foreign-agent-buffer";
+    a_mobile_node_names_the_packets_that_it_has: "mobile-node-buffer";
     an_agent_is_heard: "advertising";
     a_mobile_node_goes_away_and_comes_home: "mobile-node-moves";
     a_mobile_node_that_turns_back_stays_with_whom_it_hears: "mobile-node-turns-back";

@@ -264,7 +264,8 @@ impl ForeignAgent {
         let lifetime = ends.max().map(Lifetime::Until);
         let classes = if lifetime.is_some() { self.classes_of_agents(host) } else { BTreeSet::new() };
         let watched = classes.into_iter().zip(std::iter::repeat(lifetime));
-        let punt = |(class, lifetime): (Class, Option<Lifetime>)| Some((class, Route::new(Action::Punt, lifetime?)));
+        let punt =
+            |(class, lifetime): (Class, Option<Lifetime>)| Some((class, Route::new(Action::Punt, lifetime?)));
         let mut routes: BTreeMap<Class, Route> = watched.filter_map(punt).collect();
         if let Some(direct) = self.direct_route(host) {
             routes.entry(self.classes.of_unknown()).or_insert(direct);

@@ -27,7 +27,6 @@ use wire::{
 pub const KEPT_VISIT_ENDED: Reason = Reason("kept_visit_ended");
 /// The reason to drop a kept packet: the mobile node has named it as one that it has received.
 pub const KEPT_DUPLICATE: Reason = Reason("kept_duplicate");
-
 /// The reason to drop a kept packet: the mobile node has asked to keep none.
 pub const KEPT_UNWANTED: Reason = Reason("kept_unwanted");
 /// The reason to drop a Buffer Control Request: this agent keeps no packets.
@@ -207,6 +206,7 @@ impl ForeignAgent {
         }
         if let Some(visit) = visit
             && let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit))
+            && !keeper.drains.contains(&visit)
         {
             let mut gone = |old, why| discard(old, why, out);
             if keeper.when == KeepWhen::LinkDown {

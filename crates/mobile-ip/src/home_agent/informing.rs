@@ -53,10 +53,18 @@ struct Sent {
     pause: Duration,
     /// Whether the correspondent has accepted the Update.
     is_acknowledged: bool,
-    /// When the entry ends that an accepted Update has set at the correspondent; `None` if there is no such entry.
-    entry_ends: Option<Instant>,
+    /// The entry that an accepted Update has set at the correspondent: its care-of address and its end. `None` if there is
+    /// no such entry.
+    entry: Option<(Ipv4Addr, Instant)>,
     /// When the entry of this Update ends, if the correspondent accepts it.
     ends: Instant,
+}
+
+impl Sent {
+    /// Returns whether the correspondent has an entry that has not ended.
+    fn has_entry(&self, now: Instant) -> bool {
+        self.entry.is_some_and(|(_, ends)| ends > now)
+    }
 }
 
 /// The correspondents of a home agent, and what they were told.
@@ -71,8 +79,8 @@ pub(super) struct Informer {
     /// The nonce of the next Update to each correspondent whose association uses nonces.
     nonces: BTreeMap<Ipv4Addr, u32>,
     rng: Rng,
-    /// The timestamp of the last Update.
-    last: u64,
+    /// The timestamp of the last Update; `None` before the first.
+    last: Option<u64>,
     /// Limits answers to Binding Requests, by mobile node and correspondent.
     answers: Limiter<(Ipv4Addr, Ipv4Addr)>,
     updates: u64,
@@ -89,7 +97,7 @@ impl Informer {
             repeats: Expiry::default(),
             nonces: BTreeMap::new(),
             rng,
-            last: 0,
+            last: None,
             answers: Limiter::default(),
             updates: 0,
             statuses: BTreeMap::new(),
@@ -106,9 +114,10 @@ impl Informer {
     fn identification(&mut self, now: u64, correspondent: Ipv4Addr) -> u64 {
         match self.associations.replay(correspondent) {
             Replay::Timestamps => {
-                let is_later = ntp_distance(now, self.last) > 0;
-                self.last = if is_later { now } else { self.last.wrapping_add(1) };
-                self.last
+                let earlier = self.last.filter(|last| ntp_distance(now, *last) <= 0);
+                let stamp = earlier.map_or(now, |last| last.wrapping_add(1));
+                self.last = Some(stamp);
+                stamp
             }
             Replay::Nonces => {
                 let next = self.rng.draw() as u32;
@@ -126,7 +135,7 @@ impl Informer {
     /// Returns whether there is room for a pair, after pairs without an entry at the correspondent were removed.
     fn has_room(&mut self, now: Instant, pair: (Ipv4Addr, Ipv4Addr)) -> bool {
         if self.sent.len() >= MOST_PAIRS && !self.sent.contains_key(&pair) {
-            self.sent.retain(|_, sent| sent.entry_ends.is_some_and(|ends| ends > now) || sent.next > now);
+            self.sent.retain(|_, sent| sent.has_entry(now) || sent.next > now);
         }
         self.sent.len() < MOST_PAIRS || self.sent.contains_key(&pair)
     }
@@ -187,7 +196,7 @@ impl HomeAgent {
         *informer.statuses.entry(message.status.0).or_default() += 1;
         if message.status == Status::ACCEPTED {
             sent.is_acknowledged = true;
-            sent.entry_ends = (sent.care_of != message.home).then_some(sent.ends);
+            sent.entry = (sent.care_of != message.home).then_some((sent.care_of, sent.ends));
             (sent.pause, sent.next) = (PAUSE, sent.next.min(now + PAUSE));
             informer.repeats.stop((message.home, from));
         }
@@ -244,7 +253,7 @@ impl HomeAgent {
         {
             if sent.care_of != care_of {
                 (sent.next, sent.pause) = (now, PAUSE);
-                if sent.entry_ends.is_some_and(|ends| ends > now) {
+                if sent.has_entry(now) {
                     changed.push(*correspondent);
                 }
             }
@@ -285,16 +294,9 @@ impl HomeAgent {
         for peer in &self.config.correspondents {
             let pair = (host, peer.address);
             if self.informer.has_room(now, pair) {
-                let (identification, is_acknowledged, entry_ends) = (0, true, Some(ends));
-                let sent = Sent {
-                    care_of,
-                    identification,
-                    next: now,
-                    pause: PAUSE,
-                    is_acknowledged,
-                    entry_ends,
-                    ends,
-                };
+                let (identification, is_acknowledged, entry) = (0, true, Some((care_of, ends)));
+                let sent =
+                    Sent { care_of, identification, next: now, pause: PAUSE, is_acknowledged, entry, ends };
                 self.informer.sent.insert(pair, sent);
             }
         }
@@ -380,13 +382,16 @@ impl HomeAgent {
             next: now + pause,
             pause: (pause * 2).min(LONGEST_PAUSE),
             is_acknowledged: false,
-            entry_ends: known.and_then(|known| known.entry_ends).filter(|ends| *ends > now),
+            entry: known.filter(|known| known.has_entry(now)).and_then(|known| known.entry),
             ends: now + Duration::from_secs(lifetime.into()),
         };
         informer.sent.insert(pair, sent);
-        // An older entry must be replaced. Without one, packets come by this agent, and the next one causes an Update.
-        match sent.entry_ends {
-            Some(ends) if sent.next < ends => informer.repeats.set(pair, sent.next),
+        // An entry with another care-of address must be replaced. Without one, packets come by this agent, and the next one
+        // causes an Update.
+        match sent.entry {
+            Some((other, ends)) if other != care_of && sent.next < ends => {
+                informer.repeats.set(pair, sent.next);
+            }
             _ => informer.repeats.stop(pair),
         }
         informer.updates += 1;

@@ -1,15 +1,16 @@
 //! The hosts of the transcripts: a home network 10.1.0.0/16, two visited networks with foreign agents, a router, a
 //! correspondent.
 
+mod bindings;
 mod handoffs;
 
 use crate::transcript::{Cast, Teller, WALL};
 use auth::Key as Secret;
 use mobile_ip::message::{
-    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, Extension, Numbers, PORT,
-    Received, Registration, Reply, Request, RequestFlags, Solicitation, datagram,
+    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Binding, Code, Extension,
+    Numbers, PORT, Received, Registration, Reply, Request, RequestFlags, Solicitation, Update, datagram,
 };
-use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
+use mobile_ip::{Correspondent, ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
 use node::{
     Action, Class, Hop, Input, InterfaceAddress, Lifetime, Node, Notification, Outbox, Rng, Role, Route,
@@ -67,6 +68,8 @@ const SECRETS: [(Between, u32, &[u8; 16]); 3] = [
 pub(crate) struct MobileIp {
     /// The last Registration Request that the role sent or a step made.
     request: Option<Request>,
+    /// The last Binding Update that the role sent.
+    update: Option<Update>,
     /// The packet of the last step and its interface, for the step `again`.
     last: Option<(String, Packet)>,
 }
@@ -93,6 +96,7 @@ impl Cast for MobileIp {
         let (names, addresses): (&'static [&'static str], &[&str]) = match kind {
             "home-agent" => (&["home", "up"], &["10.1.0.2/16", "10.9.0.2/24"]),
             "foreign-agent" => (&["visited", "up"], &["10.3.0.1/24", "10.9.0.3/24"]),
+            "correspondent" => (&["other", "up"], &["10.8.0.2/24", "10.2.0.2/24"]),
             _ => (&["air"], &["10.1.0.7/16"]),
         };
         let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -103,6 +107,9 @@ impl Cast for MobileIp {
             }
             "foreign-agent" => Box::new(
                 ForeignAgent::new(configured(FOREIGN_AGENT_CONFIG, changes), interfaces, rng).unwrap(),
+            ),
+            "correspondent" => Box::new(
+                Correspondent::new(configured(bindings::CORRESPONDENT_CONFIG, changes), rng).unwrap(),
             ),
             "mobile-node" => {
                 Box::new(MobileNode::new(configured(MOBILE_NODE_CONFIG, changes), interfaces, rng).unwrap())
@@ -194,6 +201,7 @@ impl Cast for MobileIp {
                 let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
                 ("up".to_owned(), from_person("router", &error))
             }
+            ["control", asks, ref args @ ..] => handoffs::control(teller, asks, &Args::new(args)),
             ["update", "from", from, ref args @ ..] => handoffs::update(teller, from, &Args::new(args)),
             // A foreign agent returns a packet in a special tunnel to the home agent.
             ["returned", "by", from, "for", to, ref args @ ..] => {
@@ -204,7 +212,10 @@ impl Cast for MobileIp {
             ["acknowledge", "from", from, ref args @ ..] => {
                 handoffs::acknowledge(teller, from, &Args::new(args))
             }
-            _ => flagged(teller, words),
+            _ => match bindings::step(teller, words) {
+                Some(made) => made,
+                None => flagged(teller, words),
+            },
         };
         teller.cast.last = Some((iface.clone(), packet.clone()));
         teller.receive(&iface, packet);
@@ -215,8 +226,11 @@ impl Cast for MobileIp {
             return arp_name(&arp::Message::parse(&packet.bytes).unwrap());
         }
         let (header, payload) = Header::parse(&packet.bytes).unwrap();
-        if let Some(name) = handoffs::name(&packet.bytes) {
+        if let Some(name) = handoffs::control(&packet.bytes) {
             return name;
+        }
+        if let Some(message) = bindings::message(packet) {
+            return handoffs::name(&message, header.dst).unwrap_or_else(|| bindings::name(&message));
         }
         if let Ok(received) = Received::of_knowing(header, payload, &Numbers::default().extensions())
             && received.src_port == PORT
@@ -251,6 +265,9 @@ impl Cast for MobileIp {
     }
 
     fn heed(&mut self, packet: &Packet) {
+        if let Some(Binding::Update(update)) = bindings::message(packet) {
+            self.update = Some(update);
+        }
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
         let received = Received::of_knowing(header, payload, &Numbers::default().extensions());
         if let Ok(Received { message: Registration::Request(request), .. }) = received {
@@ -538,6 +555,8 @@ fn about_tunnel(error: IcmpError, exit: &str, args: &Args<'_>) -> Packet {
         (HOME, CORRESPONDENT, person("fa").0)
     } else if args.has("own") {
         (HOME, CORRESPONDENT, Ipv4Addr::new(10, 3, 0, 77))
+    } else if args.has("direct") {
+        (CORRESPONDENT, HOME, CORRESPONDENT)
     } else {
         (CORRESPONDENT, HOME, HOME_AGENT)
     };

@@ -81,7 +81,8 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
     }
     let Some(shared) = around.scenario.mobile_ip.as_ref() else { return Ok(()) };
     if !shared.smooth_handoff {
-        let problem = "`buffer` in [mobile-ip] needs `smooth_handoff = true`: without it, kept packets are never sent";
+        let problem =
+            "`buffer` in [mobile-ip] needs `smooth_handoff = true`: without it, kept packets are never sent";
         return if shared.buffer.is_some() { Err(problem.to_owned()) } else { Ok(()) };
     }
     let agent = address_of(around.layout, around.host)?;
