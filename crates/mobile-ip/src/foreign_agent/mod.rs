@@ -41,7 +41,6 @@ use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use arrivals::Handoffs;
-pub(crate) use buffer::Limits;
 pub use buffer::{KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
 use keeping::Keeper;

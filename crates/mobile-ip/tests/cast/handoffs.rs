@@ -52,7 +52,7 @@ pub(super) fn update(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> 
 
 /// Returns a Buffer Control Request of the mobile node to the first foreign agent, and the interface by which it arrives. `ids`:
 /// the identifications of packets of the correspondent that the mobile node has received.
-pub(super) fn control(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (String, Packet) {
+pub(super) fn ask(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (String, Packet) {
     let numbers = Numbers::default();
     let asks = match asks {
         "keep" => Asks::Keep,
