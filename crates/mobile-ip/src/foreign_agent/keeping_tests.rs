@@ -326,3 +326,39 @@ fn a_request_of_a_stranger_is_refused() {
     bench.agent.keeper = None;
     assert_eq!(bench.control(Asks::Keep, 5, &[]), ["no_buffer 98"]);
 }
+
+/// A thousand visits begin and end in each way. Afterwards, the agent has no more state than before.
+#[test]
+fn nothing_is_left_of_visits_that_have_ended() {
+    let mut bench = Bench::new("when = \"request\", packets = 3, drain = \"paced\"");
+    bench.agent.leave(VISIT, &mut bench.out);
+    bench.effects();
+    let state = |bench: &Bench| {
+        let mut keeper = format!("{:?}", bench.agent.keeper.as_ref().unwrap());
+        keeper.truncate(keeper.find("sent:").unwrap());
+        keeper
+    };
+    let before = state(&bench);
+    for round in 0..1000 {
+        bench.register();
+        bench.control(Asks::Keep, 10 + round, &[]);
+        for _ in 0..4 {
+            bench.data(972, 64, None);
+        }
+        match round % 4 {
+            0 => drop(bench.agent.leave(VISIT, &mut bench.out)),
+            1 => drop(bench.update(HOST, false)),
+            2 => drop(bench.update(NEW, false)),
+            _ => {
+                bench.update(NEW, false);
+                while bench.agent.is_draining(VISIT) {
+                    bench.wait();
+                }
+            }
+        }
+        bench.agent.end_departure(VISIT, &mut bench.out);
+        bench.effects();
+        assert_eq!(state(&bench), before, "round {round}");
+        assert_eq!(bench.held(), [0_u64; 0]);
+    }
+}
