@@ -23,6 +23,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     mobile_ip::satellite_registration::EXPERIMENT,
     mobile_ip::satellite_smooth::EXPERIMENT,
     mobile_ip::satellite_single_buffer::EXPERIMENT,
+    mobile_ip::satellite_buffer::EXPERIMENT,
 ];
 
 /// Returns the experiments that `words` name, or all if there are no words. A word is the identifier of an experiment

@@ -114,7 +114,7 @@ pub(super) fn name(message: &Binding, to: Ipv4Addr) -> Option<String> {
 }
 
 /// Returns the name of a datagram if it is a message about the packets that an agent keeps.
-pub(super) fn control(bytes: &[u8]) -> Option<String> {
+pub(super) fn control_name(bytes: &[u8]) -> Option<String> {
     let (header, payload) = Header::parse(bytes).ok()?;
     let datagram = udp::Datagram::parse(payload, header.src, header.dst).ok()?;
     let numbers = Numbers::default();

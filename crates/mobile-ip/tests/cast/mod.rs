@@ -226,11 +226,8 @@ impl Cast for MobileIp {
             return arp_name(&arp::Message::parse(&packet.bytes).unwrap());
         }
         let (header, payload) = Header::parse(&packet.bytes).unwrap();
-        if let Some(name) = handoffs::control(&packet.bytes) {
+        if let Some(name) = binding_name(&packet.bytes) {
             return name;
-        }
-        if let Some(message) = bindings::message(packet) {
-            return handoffs::name(&message, header.dst).unwrap_or_else(|| bindings::name(&message));
         }
         if let Ok(received) = Received::knowing(header, payload, &Numbers::default().extensions())
             && received.src_port == PORT
@@ -265,7 +262,7 @@ impl Cast for MobileIp {
     }
 
     fn heed(&mut self, packet: &Packet) {
-        if let Some(Binding::Update(update)) = bindings::message(packet) {
+        if let Some(Binding::Update(update)) = bindings::message(&packet.bytes) {
             self.update = Some(update);
         }
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
@@ -588,11 +585,17 @@ fn tunnel_name(bytes: &[u8]) -> String {
     };
     match tunnel::decapsulate(bytes) {
         Ok((outer, inner)) => format!("{} in a {of}tunnel to {}", tunnel_name(&inner), outer.dst),
-        Err(_) => match bindings::message(&Packet::new(Mac::ZERO, bytes.to_vec())) {
-            Some(said) => handoffs::name(&said, outer.dst).unwrap_or_else(|| bindings::name(&said)),
-            None => data_name(bytes),
-        },
+        Err(_) => binding_name(bytes).unwrap_or_else(|| data_name(bytes)),
     }
+}
+
+/// Returns the name of a datagram if it is a message of route optimization or about kept packets.
+fn binding_name(bytes: &[u8]) -> Option<String> {
+    let (header, _) = Header::parse(bytes).ok()?;
+    handoffs::control_name(bytes).or_else(|| {
+        let message = bindings::message(bytes)?;
+        Some(handoffs::name(&message, header.dst).unwrap_or_else(|| bindings::name(&message)))
+    })
 }
 
 fn data_name(bytes: &[u8]) -> String {

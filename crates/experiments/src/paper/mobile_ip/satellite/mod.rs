@@ -27,9 +27,9 @@ pub(super) const BESIDE_MS: f64 = 100.0;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// When the move is at the earliest. The download fills its window by then.
 const EARLIEST: Duration = Duration::from_millis(4_250);
-/// When a download is started whose path has no satellite before the move: later, because it needs less time to fill its
-/// window, and has many packets.
-const LATE_START: &str = "bulk-client.start=3750ms";
+/// A download whose path has no satellite before the move. It begins later, because it needs less time to fill its window. It
+/// is longer, because it is faster.
+pub(super) const NEAR: [&str; 2] = ["bulk-client.start=3750ms", "bulk-server.bytes=3000000"];
 
 /// A move of the mobile node from one network to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,7 +91,7 @@ impl Case {
             format!("duration={}ms", (EARLIEST + watched).as_millis()),
         ]);
         if !way.begins_far() {
-            overrides.extend(settings([LATE_START]));
+            overrides.extend(settings(NEAR));
         }
         overrides.extend(settings(set.iter().copied()));
         let moves = stratified("satellite", n, spread).into_iter().map(|phase| {

@@ -19,8 +19,6 @@ pub(in super::super) struct Sent {
     pub(in super::super) packet: PacketId,
     /// The number of the first byte, counted from the first byte of the download.
     pub(in super::super) first: u64,
-    /// The number of the byte after the last one.
-    pub(in super::super) end: u64,
     /// Whether the segment begins below the largest byte that was sent before.
     pub(in super::super) is_resent: bool,
 }
@@ -42,6 +40,8 @@ pub(in super::super) struct Run<'a> {
     pub(in super::super) departed: Option<Instant>,
     /// When the correspondent first learnt a binding or forgot it after the request; `None` if it did not.
     pub(in super::super) learnt: Option<Instant>,
+    /// How often the correspondent learnt a binding or forgot it after the request.
+    pub(in super::super) learnings: usize,
     /// When the previous agent sent the packets that it had kept, and the number of the packets; `None` if it kept none.
     pub(in super::super) kept: Option<(Instant, i64)>,
     /// The data segments of the correspondent, in the order of time.
@@ -63,13 +63,14 @@ impl<'a> Run<'a> {
         };
         let finished = mobile("registered", started).ok_or("no request by the new agent was accepted")?;
         let dumped = mobile("agent_lost", moved).filter(|at| *at <= started);
-        let departed =
-            marks(outcome, way.from).find(|(at, mark)| *at >= moved && mark.name == "visitor_departed");
+        let departed = marks(outcome, way.from)
+            .find(|(at, mark)| *at >= moved && ["forwarding_begun", "visitor_departed"].contains(&mark.name));
         let kept = marks(outcome, way.from).find(|(at, mark)| *at >= moved && mark.name == "kept_sent");
         let kept = kept.map(|(at, mark)| (at, number(mark, "packets").unwrap_or_default()));
-        let learnt = marks(outcome, CORRESPONDENT).find(|(at, mark)| {
+        let learnings = marks(outcome, CORRESPONDENT).filter(|(at, mark)| {
             *at >= started && ["binding_learnt", "binding_forgotten"].contains(&mark.name)
         });
+        let learnings: Vec<Instant> = learnings.map(|(at, _)| at).collect();
         let (base, sent) = sent(outcome)?;
         let mut seen = BTreeSet::new();
         let data = arrivals(outcome, MOBILE).filter(|(_, packet)| segment::carries_data(packet));
@@ -88,7 +89,8 @@ impl<'a> Run<'a> {
             started,
             finished,
             departed: departed.map(|(at, _)| at),
-            learnt: learnt.map(|(at, _)| at),
+            learnt: learnings.first().copied(),
+            learnings: learnings.len(),
             kept,
             sent,
             arrived,
@@ -213,7 +215,7 @@ fn sent(outcome: &Outcome) -> Result<(u32, Vec<Sent>), String> {
         let base = *base.get_or_insert(seen.segment.seq.0);
         let first = u64::from(seen.segment.seq.0.wrapping_sub(base));
         let end = first + seen.segment.payload.len() as u64;
-        all.push(Sent { at, packet: packet.id, first, end, is_resent: first < top });
+        all.push(Sent { at, packet: packet.id, first, is_resent: first < top });
         top = top.max(end);
     }
     let base = base.ok_or("the correspondent sent no data, so nothing was measured")?;
