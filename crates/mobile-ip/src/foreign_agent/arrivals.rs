@@ -395,7 +395,7 @@ impl ForeignAgent {
             let (is_back, identification) =
                 (arrival.is_proven && arrival.is_pending(), arrival.identification);
             self.handoffs.arrivals.remove(&host);
-            self.end_keeping_of_strangers(host, out);
+            self.end_keeping_of_unaccepted(host, out);
             if is_back {
                 self.end_older_departures(host, identification, out);
             }

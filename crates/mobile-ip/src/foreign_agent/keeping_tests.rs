@@ -181,7 +181,7 @@ fn no_packet_leaves_without_an_authenticated_care_of_address() {
     let mut bench = Bench::new("packets = 2");
     bench.data(100, 64, None);
     assert_eq!(bench.update(NEW, true), ["bad_authentication 99"]);
-    assert_eq!(bench.held(), [1], "the visit goes on");
+    assert_eq!(bench.held(), [1], "the visit continues");
     assert_eq!(bench.data(100, 64, None), ["link 2"]);
     assert_eq!(bench.update(HOST, false), ["kept_visit_ended 1", "kept_visit_ended 2"], "it only deletes");
     assert_eq!(bench.held(), [0_u64; 0]);
@@ -317,7 +317,7 @@ fn packets_are_kept_from_a_request_on() {
 }
 
 #[test]
-fn a_request_of_a_stranger_is_refused() {
+fn a_request_without_a_visit_or_a_buffer_is_refused() {
     let mut bench = Bench::new("when = \"request\"");
     bench.agent.leave(VISIT, &mut bench.out);
     bench.effects();
