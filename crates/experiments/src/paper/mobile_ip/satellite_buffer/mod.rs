@@ -70,7 +70,7 @@ fn evaluated(outcome: &Outcome) -> Result<Samples, String> {
 // --- what must hold ------------------------------------------------------------------------------------------------
 
 /// The agents keep packets only for mobile nodes that ask for it, and none does.
-const KEEPS_NOTHING: &[&str] = &["mobile-ip.buffer.when=request"];
+const KEEPS_NOTHING: &[&str] = &["mobile-ip.buffer={ when = \"request\" }"];
 
 const MUST_HOLD: &[MustHold] = &[MustHold {
     text: "1 packet beats 0: in each bed, the mean halt is shorter",

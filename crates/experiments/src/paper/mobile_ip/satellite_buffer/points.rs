@@ -48,7 +48,7 @@ const OFTEN: [(&str, &[f64]); 2] = [
 
 pub(super) fn points(scale: Scale) -> Vec<Point> {
     let (n, few) = match scale {
-        Scale::Quick => (6, 3),
+        Scale::Quick => (6, 2),
         Scale::Default => (20, 8),
         Scale::Full => (60, 20),
     };
@@ -58,7 +58,8 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
             // On Linux the other points would exceed the time of the quick scale.
             let is_short = scale != Scale::Quick || (bed.is_on_linux && packets < 2);
             let backends = if is_short && packets < 2 { BOTH } else { SIM };
-            let n = if packets < 2 { n } else { few };
+            let most = if bed.is_on_linux || scale != Scale::Quick { n } else { 4 };
+            let n = if packets < 2 { most } else { few };
             points.push(bed.point(packets, n, backends));
         }
     }

@@ -128,7 +128,8 @@ fn points(scale: Scale) -> Vec<Point> {
         ("window 16 KiB", "host.mobile.tcp.receive_buffer=16384"),
         ("window 64 KiB", "host.mobile.tcp.receive_buffer=65535"),
     ] {
-        points.push(few.varied(MAIN, name, &[TIME_OUT, set]));
+        // With the longest delay, the mobile node needs a second request.
+        points.push(few.varied(MAIN, name, &[TIME_OUT, set, "duration=13s"]));
     }
     points
 }

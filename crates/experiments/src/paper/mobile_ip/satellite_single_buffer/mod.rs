@@ -158,9 +158,9 @@ const ARRIVES: &str = "across: the kept packet arrives 512 to 612 ms after Start
 const NEW: &str = "across: the first other data arrive at most 868 ms after the Binding Update at the old agent in every run";
 
 /// The agents keep nothing.
-const KEEPS_NOTHING: &[&str] = &["mobile-ip.buffer.when=request"];
+const KEEPS_NOTHING: &[&str] = &["mobile-ip.buffer={ when = \"request\" }"];
 /// The agents keep four packets.
-const KEEPS_FOUR: &[&str] = &["mobile-ip.buffer.packets=4"];
+const KEEPS_FOUR: &[&str] = &["mobile-ip.buffer={ packets = 4 }"];
 /// The delay of the satellite link is twice as long.
 const FAR: &[&str] = &["wire.geo.delay=512ms"];
 /// The path to the old agent in B is long.
