@@ -29,7 +29,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const EARLIEST: Duration = Duration::from_millis(4_250);
 /// A download whose path has no satellite before the move. It begins later, because it needs less time to fill its window. It
 /// is longer, because it is faster.
-pub(super) const NEAR: [&str; 2] = ["bulk-client.start=4s", "bulk-server.bytes=1800000"];
+pub(super) const NEAR: [&str; 2] = ["bulk-client.start=4100ms", "bulk-server.bytes=1600000"];
 
 /// A move of the mobile node from one network to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -92,7 +92,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
             points.push(bed.varied(packets, few, name, set));
         }
         for (name, times) in OFTEN {
-            points.push(near.often(packets, few, name, times));
+            points.push(near.often(packets, few.div_ceil(2), name, times));
         }
     }
     points
@@ -125,7 +125,7 @@ impl Bed {
             packets,
             n,
             name,
-            &["duration=34s", "bulk-server.bytes=100000000", "wire.to-correspondent.rate=1Mb/s"],
+            &["duration=34s", "bulk-server.bytes=100000000", "wire.to-correspondent.rate=500kb/s"],
         );
         let moved = |run: usize| {
             let step = |(number, at): (usize, &f64)| {
