@@ -38,7 +38,7 @@ pub(super) const KEEPING_AGENT: &str = r#"
     registration_lifetime = "3s"
     visitors = 2
     smooth_handoff = true
-    buffer = { packets = 2, total_bytes = 3200, max_age = "500ms" }
+    buffer = { packets = 2, bytes = 1500, total_bytes = 1600, max_age = "500ms" }
     advertise = { answers = 1 }
 "#;
 pub(super) const MOBILE_NODE: &str = r#"

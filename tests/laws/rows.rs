@@ -171,7 +171,7 @@ pub(crate) const ROWS: &[Row] = &[
         interfaces: &["visited", "up"],
         addresses: &[mobile_ip::VISITED],
         says: Says::KeepingAgent,
-        reached: &["kept_replaced", "kept_too_old", "kept_no_room", "kept_visit_ended"],
+        reached: &["kept_replaced", "kept_too_old", "kept_visit_ended"],
     },
     Row {
         kind: "mobile-ip/mobile-node",

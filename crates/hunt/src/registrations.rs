@@ -4,15 +4,15 @@
 use crate::kept::KeptPackets;
 use crate::plant::Plant;
 use mobile_ip::message::{
-    ADVERTISEMENT, Advertisement, Between, Code, Numbers, PORT, Received, Registration, Reply, Request,
-    RequestFlags,
+    ADVERTISEMENT, Advertisement, Between, Binding, Code, Numbers, PORT, Received, Registration, Reply,
+    Request, RequestFlags, Status,
 };
 use scenario::{HostPlan, Plan};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use trace::HostId;
 use wire::ipv4::{Header, ICMP, UDP};
 use wire::tunnel::{self, Kind};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, udp};
 
 /// The number of last advertised challenges that a request may contain (the default; RFC 4721, section 9).
 const WINDOW: usize = 2;
@@ -185,13 +185,14 @@ impl Registrations {
             return None;
         }
         let (header, payload) = Header::parse(&packet.bytes).ok()?;
+        self.departure(host, packet);
         if self.has_buffers && self.air.get(&host) == Some(&iface) && self.homes.contains_key(&header.dst) {
             self.kept.shown(at, host, packet.id);
         }
         match header.protocol {
             UDP if is_registration(payload) => {
                 let known = Numbers::default().extensions();
-                let received = Received::of_knowing(header, payload, &known).ok()?;
+                let received = Received::knowing(header, payload, &known).ok()?;
                 match received.message {
                     Registration::Request(request) => self.request(host, header.src, request, at),
                     Registration::Reply(reply) => self.reply(at, host, header.src, &reply),
@@ -430,11 +431,32 @@ impl Registrations {
         })
     }
 
+    /// Notes that a foreign agent has accepted a Binding Update, which ends a visit, if the packet is its acknowledgement.
+    fn departure(&mut self, host: HostId, packet: &Packet) {
+        let inner = tunnel::decapsulate(&packet.bytes).map(|(_, inner)| inner.into_owned());
+        let bytes = inner.as_deref().unwrap_or(&packet.bytes);
+        let Ok((header, payload)) = Header::parse(bytes) else { return };
+        if header.protocol != UDP || self.addresses.get(&header.src) != Some(&host) {
+            return; // forwarded by this host, or another packet
+        }
+        let Ok(datagram) = udp::Datagram::parse(payload, header.src, header.dst) else { return };
+        let said = Binding::parse(datagram.payload, &Numbers::default());
+        if let Some(Ok(Binding::Acknowledge(said))) = said.filter(|_| datagram.dst_port == PORT)
+            && said.status == Status::ACCEPTED
+        {
+            self.visits.remove(&(host, said.home));
+        }
+    }
+
     /// Returns whether a host sends a packet for a mobile node in a tunnel of its own, and is neither the mobile node's home
     /// agent nor the begin of a reverse tunnel: it is a previous foreign agent that forwards the packet.
     pub(crate) fn is_forwarded(&self, host: HostId, packet: &Packet) -> bool {
         let Ok((outer, inner)) = tunnel::decapsulate(&packet.bytes) else { return false };
         let Ok((inner, _)) = Header::parse(&inner) else { return false };
+        // The tunnel of a mobile node to its agent carries packets that it has sent itself.
+        if self.asked.contains_key(&outer.src) {
+            return false;
+        }
         let is_homes = self.homes.values().any(|home| [outer.src, outer.dst].contains(&home.agent));
         self.addresses.get(&outer.src) == Some(&host) && self.homes.contains_key(&inner.dst) && !is_homes
     }

@@ -8,6 +8,7 @@ mod mobile_node;
 mod peer;
 
 pub use crate::advertise::Advertise;
+pub(crate) use buffer::Limits;
 pub use buffer::{Buffering, Drain, KeepWhen};
 pub use correspondent::{CorrespondentConfig, TrustedHomeAgent};
 pub use foreign_agent::ForeignAgentConfig;

@@ -50,7 +50,7 @@ impl Bench {
         }
         let action = Action::Forward(Hop::mac(UP, Mac([2, 1, 0, 0, 0, 0])));
         let all = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
-        node.set_route(Instant::ZERO, all, Route { action, lifetime: Lifetime::Permanent });
+        node.set_route(Instant::ZERO, all, Route::new(action, Lifetime::Permanent));
         let boot = Boot { wall: WallTime::default(), stored: Vec::new(), clean: true };
         node.handle(Instant::ZERO, Input::Start(&boot), &mut out);
         for iface in [VISITED, UP] {

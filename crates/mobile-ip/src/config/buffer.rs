@@ -1,6 +1,5 @@
 //! The configuration of the packets that a foreign agent keeps for its visitors.
 
-use crate::foreign_agent::Limits;
 use node::config::{ConfigError, span};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -68,6 +67,19 @@ pub enum Drain {
     /// The kept packets are sent at `rate`. Later packets of the visitor wait behind them. If these are more than fit into the
     /// same room again, all of them are sent at once: none is dropped.
     Paced,
+}
+
+/// The limits of the packets that an agent keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Limits {
+    /// The maximum number of packets of one visitor, at least 1.
+    pub(crate) packets: usize,
+    /// The maximum number of bytes of one visitor.
+    pub(crate) bytes: usize,
+    /// The maximum number of bytes of all visitors.
+    pub(crate) total_bytes: usize,
+    /// How long a packet is kept.
+    pub(crate) max_age: Duration,
 }
 
 impl Default for Buffering {

@@ -29,8 +29,9 @@ pub(super) const IMPLAUSIBLE_PREVIOUS_AGENT: Reason = Reason("implausible_previo
 /// The reason not to send a Binding Update: too many were sent in this second to the same target, or for the same link
 /// address. It is only counted, because the request is relayed.
 pub(super) const TOO_MANY_UPDATES: Reason = Reason("too_many_updates");
-/// The reason not to deliver packets before the registration is accepted: another link address has named a previous agent
-/// of the same mobile node, or too many mobile nodes have. It is only counted.
+/// The reason not to deliver packets before the registration is accepted: two link addresses claim the same mobile node, and no
+/// authentication shows which is right. Or packets of previous agents are expected for too many mobile nodes. It is only
+/// counted.
 pub(super) const NO_EARLY_DELIVERY: Reason = Reason("no_early_delivery");
 /// The reason to drop a packet from a tunnel: the source of the tunnel is not the previous agent that the mobile node has
 /// named.
@@ -70,11 +71,11 @@ pub(super) struct Arrival {
     /// The request that waits for its reply; `None` after one was accepted.
     waits: Option<RequestKey>,
     /// The Identification of this request.
-    identification: u64,
+    pub(super) identification: u64,
     /// The number of packets that it may still receive before its registration is accepted.
     left: u32,
     /// Whether the request had a correct Mobile-Foreign Authentication.
-    is_proven: bool,
+    pub(super) is_proven: bool,
     ends: Instant,
 }
 
@@ -208,10 +209,13 @@ impl ForeignAgent {
         let host = pending.request.home;
         let is_proven = self.is_proven(pending);
         let known = self.handoffs.arrivals.get(&host).filter(|known| now < known.ends);
-        let is_taken =
-            known.is_some_and(|known| known.mac != pending.mac && known.is_proven >= is_proven) && !is_proven;
+        let is_taken = known.is_some_and(|known| known.mac != pending.mac) && !is_proven;
         let is_full = known.is_none() && self.handoffs.arrivals.len() >= ARRIVALS;
         if is_taken || is_full {
+            // One of the two is not the mobile node. So neither gets packets before the home agent has accepted its request.
+            if let Some(known) = self.handoffs.arrivals.get_mut(&host).filter(|known| !known.is_proven) {
+                known.left = 0;
+            }
             return self.refused.count(NO_EARLY_DELIVERY);
         }
         let mut sources = vec![named];
@@ -238,11 +242,20 @@ impl ForeignAgent {
         self.watch_tunnels(host, out);
     }
 
-    /// Records that a registration of a mobile node from `mac` is accepted, with `lifetime` 0 if it ends the visit. Packets of
-    /// the agents that it has named are delivered without a limit from now on.
-    pub(super) fn arrived(&mut self, host: Ipv4Addr, mac: Mac, lifetime: u16, out: &mut Outbox) {
+    /// Records that a registration is accepted, with `lifetime` 0 if it ends the visit. Packets of the agents that the mobile
+    /// node has named are delivered without a limit from now on.
+    pub(super) fn arrived(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
+        let host = pending.request.home;
         let Some(arrival) = self.handoffs.arrivals.get_mut(&host) else { return };
-        if arrival.mac != mac || lifetime == 0 {
+        if arrival.mac != pending.mac {
+            // Another link address claimed the mobile node.
+            let said = pending.request.previous_agent(&self.config.numbers).and_then(Result::ok);
+            arrival.sources = said.map_or_else(Vec::new, |said| {
+                vec![(said.previous, now + Duration::from_secs(said.lifetime.into()))]
+            });
+            arrival.mac = pending.mac;
+        }
+        if lifetime == 0 || arrival.sources.is_empty() {
             self.handoffs.arrivals.remove(&host);
         } else if arrival.waits.take().is_some() {
             let ends = arrival.sources.iter().map(|(_, until)| *until).max();

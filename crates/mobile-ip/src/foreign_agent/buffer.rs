@@ -6,9 +6,10 @@
 //! Bytes are those of the IP datagrams. A packet that is older than `max_age` is dropped.
 
 use super::Visit;
+use crate::config::Limits;
 use node::Expiry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, Reason};
+use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, Reason};
 
 /// The reason to drop a kept packet: a later packet of the same visitor takes its place. It is the end of a copy: the packet
 /// itself was forwarded to the visitor. With `when = "link-down"` it was not, and is lost.
@@ -18,19 +19,6 @@ pub const KEPT_TOO_OLD: Reason = Reason("kept_too_old");
 /// The reason to drop a kept packet: the packets of all visitors have `total_bytes`, and this visitor has the most bytes. Or
 /// the packet is larger than `bytes`.
 pub const KEPT_NO_ROOM: Reason = Reason("kept_no_room");
-
-/// The limits of the rings.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Limits {
-    /// The maximum number of packets of one visitor, at least 1.
-    pub(crate) packets: usize,
-    /// The maximum number of bytes of one visitor.
-    pub(crate) bytes: usize,
-    /// The maximum number of bytes of all visitors.
-    pub(crate) total_bytes: usize,
-    /// How long a packet is kept.
-    pub(crate) max_age: Duration,
-}
 
 /// A kept packet.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use wire::{Ipv4Addr, Mac};
+use wire::{Duration, Ipv4Addr, Mac};
 
 const LIMITS: Limits =
     Limits { packets: 1, bytes: 1500, total_bytes: 64 << 20, max_age: Duration::from_secs(10) };

@@ -110,7 +110,11 @@ impl ForeignAgent {
         let visits = visits.map(|(visit, visitor)| (*visit, visitor.identification));
         let left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
         let left = left.map(|(visit, departure)| (*visit, departure.identification));
-        visits.chain(left).reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })
+        let last = visits.chain(left).reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })?;
+        // The mobile node is back: its request is later than an update that it sent before.
+        let back = self.handoffs.arrivals.get(&host).filter(|arrival| arrival.is_proven);
+        let back = back.map(|arrival| arrival.identification).filter(|it| ntp_distance(*it, last.1) > 0);
+        Some((last.0, back.unwrap_or(last.1)))
     }
 
     /// Returns whether a care-of address can be that of another agent.

@@ -41,7 +41,6 @@ use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use arrivals::Handoffs;
-pub(crate) use buffer::Limits;
 pub use buffer::{KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
 use keeping::Keeper;
@@ -312,7 +311,7 @@ impl ForeignAgent {
         if !is_ours || !self.config.beside.contains(&own) {
             return false;
         }
-        let received = Received::of_knowing(rx.header, rx.payload(packet), &self.known_extensions());
+        let received = Received::knowing(rx.header, rx.payload(packet), &self.known_extensions());
         match received.map(|received| received.message) {
             Ok(Registration::Request(request)) => {
                 let is_broadcast = self.config.address.is_broadcast(request.home_agent);
@@ -333,7 +332,7 @@ impl ForeignAgent {
         if let Some(ends) = self.binding_message(now, &rx, packet, out) {
             return ends;
         }
-        let received = match Received::of_knowing(rx.header, rx.payload(packet), &self.known_extensions()) {
+        let received = match Received::knowing(rx.header, rx.payload(packet), &self.known_extensions()) {
             Ok(received) => received,
             Err(malformed) => {
                 self.malformed_reply(now, rx, packet, out);

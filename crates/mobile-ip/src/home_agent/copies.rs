@@ -101,7 +101,7 @@ impl HomeAgent {
             Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
         };
         // A visitor of the foreign agent with the same address puts its packets into a tunnel to that agent.
-        let is_shared = self.config.foreign.contains(&self.config.address.address);
+        let is_shared = self.is_shared();
         let is_delivery = rx.header.src == header.src && is_shared;
         let is_of_another = is_shared && self.mobile_nodes.first(header.src).is_none();
         if is_delivery || is_of_another || self.is_for_visitor(rx.header.src, &header) {
@@ -159,10 +159,15 @@ impl HomeAgent {
     /// that agent believes that the destination visits this host, but the foreign agent on this host has forgotten the
     /// visit, the packet comes back. It must not circle. Returns false if no foreign agent has the address of this agent.
     fn has_come_back(&mut self, packet: &[u8], ttl: u8) -> bool {
-        if !self.config.foreign.contains(&self.config.address.address) {
+        if !self.is_shared() {
             return false;
         }
         self.passed.has_come_back(packet, ttl)
+    }
+
+    /// Returns whether a foreign agent on this host has the address of this agent.
+    pub(super) fn is_shared(&self) -> bool {
+        self.config.foreign.contains(&self.config.address.address)
     }
 
     /// Returns whether an address belongs to this host.

@@ -94,11 +94,11 @@ impl Received {
     /// Parses `payload`, the payload of the datagram with header `ip`. It is an error if the datagram is a fragment, is
     /// not UDP, or is malformed.
     pub fn of(ip: Header, payload: &[u8]) -> Result<Self, Malformed> {
-        Self::of_knowing(ip, payload, &[])
+        Self::knowing(ip, payload, &[])
     }
 
     /// As [`Received::of`], but extensions of a request that have one of the types `known` are accepted.
-    pub fn of_knowing(ip: Header, payload: &[u8], known: &[u8]) -> Result<Self, Malformed> {
+    pub fn knowing(ip: Header, payload: &[u8], known: &[u8]) -> Result<Self, Malformed> {
         if ip.protocol != ipv4::UDP {
             return Err(Malformed("mip_protocol"));
         }

@@ -52,7 +52,7 @@ pub(super) fn update(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> 
 
 /// Returns a Buffer Control Request of the mobile node to the first foreign agent, and the interface by which it arrives. `ids`:
 /// the identifications of packets of the correspondent that the mobile node has received.
-pub(super) fn control(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (String, Packet) {
+pub(super) fn ask(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (String, Packet) {
     let numbers = Numbers::default();
     let asks = match asks {
         "keep" => Asks::Keep,
@@ -114,7 +114,7 @@ pub(super) fn name(message: &Binding, to: Ipv4Addr) -> Option<String> {
 }
 
 /// Returns the name of a datagram if it is a message about the packets that an agent keeps.
-pub(super) fn control(bytes: &[u8]) -> Option<String> {
+pub(super) fn control_name(bytes: &[u8]) -> Option<String> {
     let (header, payload) = Header::parse(bytes).ok()?;
     let datagram = udp::Datagram::parse(payload, header.src, header.dst).ok()?;
     let numbers = Numbers::default();

@@ -201,7 +201,7 @@ impl Cast for MobileIp {
                 let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
                 ("up".to_owned(), from_person("router", &error))
             }
-            ["control", asks, ref args @ ..] => handoffs::control(teller, asks, &Args::new(args)),
+            ["control", asks, ref args @ ..] => handoffs::ask(teller, asks, &Args::new(args)),
             ["update", "from", from, ref args @ ..] => handoffs::update(teller, from, &Args::new(args)),
             // A foreign agent returns a packet in a special tunnel to the home agent.
             ["returned", "by", from, "for", to, ref args @ ..] => {
@@ -226,13 +226,10 @@ impl Cast for MobileIp {
             return arp_name(&arp::Message::parse(&packet.bytes).unwrap());
         }
         let (header, payload) = Header::parse(&packet.bytes).unwrap();
-        if let Some(name) = handoffs::control(&packet.bytes) {
+        if let Some(name) = binding_name(&packet.bytes) {
             return name;
         }
-        if let Some(message) = bindings::message(packet) {
-            return handoffs::name(&message, header.dst).unwrap_or_else(|| bindings::name(&message));
-        }
-        if let Ok(received) = Received::of_knowing(header, payload, &Numbers::default().extensions())
+        if let Ok(received) = Received::knowing(header, payload, &Numbers::default().extensions())
             && received.src_port == PORT
         {
             return registration_name(&received);
@@ -265,11 +262,11 @@ impl Cast for MobileIp {
     }
 
     fn heed(&mut self, packet: &Packet) {
-        if let Some(Binding::Update(update)) = bindings::message(packet) {
+        if let Some(Binding::Update(update)) = bindings::message(&packet.bytes) {
             self.update = Some(update);
         }
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
-        let received = Received::of_knowing(header, payload, &Numbers::default().extensions());
+        let received = Received::knowing(header, payload, &Numbers::default().extensions());
         if let Ok(Received { message: Registration::Request(request), .. }) = received {
             self.request = Some(request);
         }
@@ -588,8 +585,17 @@ fn tunnel_name(bytes: &[u8]) -> String {
     };
     match tunnel::decapsulate(bytes) {
         Ok((outer, inner)) => format!("{} in a {of}tunnel to {}", tunnel_name(&inner), outer.dst),
-        Err(_) => handoffs::name(bytes).unwrap_or_else(|| data_name(bytes)),
+        Err(_) => binding_name(bytes).unwrap_or_else(|| data_name(bytes)),
     }
+}
+
+/// Returns the name of a datagram if it is a message of route optimization or about kept packets.
+fn binding_name(bytes: &[u8]) -> Option<String> {
+    let (header, _) = Header::parse(bytes).ok()?;
+    handoffs::control_name(bytes).or_else(|| {
+        let message = bindings::message(bytes)?;
+        Some(handoffs::name(&message, header.dst).unwrap_or_else(|| bindings::name(&message)))
+    })
 }
 
 fn data_name(bytes: &[u8]) -> String {
