@@ -38,8 +38,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          agent forwards until the mobile node sends the next acknowledgment. ack: the way of this acknowledgment. crossings: how\n  \
          often such a packet crosses the satellite link. Each is the mean over the packets of a run.",
         "A packet takes this path only if the correspondent sends it at most 512 ms after Start Reg. All packets before are lost, and\n  \
-         the correspondent's time-outs are seconds apart. So the moves are at 0.03 to 0.13 s after an advertisement, and the\n  \
-         smallest time-out of the correspondent is such that its second time-out falls into this time: rto_min is 400 ms,\n  \
+         the correspondent's time-outs are seconds apart. So the moves are at 0.01 to 0.06 s after an advertisement, and the\n  \
+         smallest time-out of the correspondent is such that its second time-out falls into this time: rto_min is 390 ms,\n  \
          which Linux adds to the round trip, so the first time-out is about 1 s.",
         "late_crossings: data packets that the correspondent sends after it has learnt the new care-of address, and that cross the\n  \
          satellite link. care_of_addresses_learnt: how often the correspondent changes its binding after Start Reg. With `each packet\n  \
@@ -94,9 +94,9 @@ const PUBLISHED: [Published; 3] = [
 ];
 
 /// Shortly after the old agent's ninth advertisement. The pauses between advertisements are random, and the same in each run.
-const AFTER_ADVERTISEMENT: Duration = Duration::from_millis(8_350);
+const AFTER_ADVERTISEMENT: Duration = Duration::from_millis(8_335);
 /// The time-outs of the correspondent are about 1 s and 2 s.
-const TIME_OUT: &str = "host.correspondent.tcp.rto_min=400ms";
+const TIME_OUT: &str = "host.correspondent.tcp.rto_min=390ms";
 
 fn points(scale: Scale) -> Vec<Point> {
     let (n, few) = match scale {
@@ -106,7 +106,7 @@ fn points(scale: Scale) -> Vec<Point> {
     };
     let case = Case {
         earliest: AFTER_ADVERTISEMENT,
-        spread: Duration::from_millis(100),
+        spread: Duration::from_millis(50),
         watched: Duration::from_millis(4_250),
         ..Case::whole(ACROSS, n, old_path)
     };
