@@ -16,6 +16,7 @@ mod ledger;
 mod links;
 mod mobile_ip;
 mod moves;
+mod route_optimization;
 mod sigma;
 mod sigma_stress;
 mod tunnels;

@@ -95,6 +95,34 @@ fn a_server_of_dhcp_keeps_leases_and_answers_in_a_flood() {
     prints(&SERVER, "dhcp_server.py", DHCP_SERVER_ROWS);
 }
 
+#[test]
+fn a_correspondent_believes_only_the_home_agent() {
+    const CORRESPONDENT: Case = case(
+        ["10.8.0.2/24", "10.2.0.2/24"],
+        r#"route = [{ to = "0.0.0.0/0", interface = "up", via = "10.2.0.1" }]
+[[role]]
+kind = "mobile-ip/correspondent"
+address = "10.2.0.2"
+home_agents = [{ address = "10.1.0.2", spi = 400, key = "000102030405060708090a0b0c0d0e0f", networks = ["10.1.0.0/16"] }]
+"#,
+    );
+    prints(&CORRESPONDENT, "mobile_ip_correspondent.py", CORRESPONDENT_ROWS);
+}
+
+#[test]
+fn a_home_agent_informs_only_correspondents_and_seldom() {
+    let more = format!(
+        "route = [{{ to = \"0.0.0.0/0\", interface = \"up\", via = \"10.9.0.2\" }}]\n{HOME}correspondents = [{{ address = \"10.2.0.2\", spi = 400, key = \"000102030405060708090a0b0c0d0e0f\" }}]"
+    );
+    prints(&home_agent(7, 20, &more), "mobile_ip_informs.py", INFORMS_ROWS);
+}
+
+/// What `mobile_ip_correspondent.py` prints.
+const CORRESPONDENT_ROWS: &[&str] = &[];
+
+/// What `mobile_ip_informs.py` prints.
+const INFORMS_ROWS: &[&str] = &[];
+
 /// What `mobile_ip_foreign.py` prints.
 const FOREIGN_AGENT_ROWS: &[&str] = &[
     "own-reply-0 not_from_home_agent+1 same",

@@ -71,6 +71,19 @@ fn packets_that_do_not_fit_their_path_arrive() {
     assert!(records.contains("reassembled"), "the foreign agent and the mobile node join fragments");
 }
 
+/// A correspondent that keeps a binding cache sends straight to the foreign agents. After its first Update, no datagram
+/// passes the home agent until the mobile node is at home again, except those that were under way. Each packet is accounted
+/// for.
+#[test]
+fn packets_after_an_update_do_not_pass_the_home_agent() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let output = run(&["run", "mobile-ip/route-optimization", "--on", "linux"], out.path());
+    assert_held(&output, "mobile-ip-route-optimization on linux");
+    let packets = std::fs::read_to_string(kept(out.path()).join("packets.csv")).unwrap();
+    println!("{}", packets.lines().take(3).collect::<Vec<_>>().join("\n"));
+}
+
 /// Both agents offer GRE, and the mobile node asks for it and for a reverse tunnel. Wireshark reads the tunnels of the
 /// capture: from the home agent and to it. Each carries the download or the upload over TCP of the kernels.
 #[test]

@@ -1,8 +1,11 @@
-//! Mobile IP: solicitations, registration requests and replies. Advertisements are beacons, so they are not control
-//! messages.
+//! Mobile IP: solicitations, registration requests and replies, and the messages of route optimization. Advertisements are
+//! beacons, so they are not control messages.
 
 use super::Names;
-use ::mobile_ip::message::{PORT, Registration, Reply, Request, SOLICITATION};
+use ::mobile_ip::message::{
+    Acknowledge, Binding, BindingRequest, Numbers, PORT, Registration, Reply, Request, SOLICITATION, Update,
+    Warning,
+};
 use std::fmt;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, udp};
@@ -12,6 +15,7 @@ use wire::{Ipv4Addr, udp};
 pub(super) enum Message {
     Solicitation,
     Registration(Registration),
+    Binding(Binding),
     Unreadable(&'static str),
 }
 
@@ -28,6 +32,12 @@ impl Message {
         let datagram = udp::Datagram::parse(payload, ip.src, ip.dst).ok()?;
         if datagram.src_port != PORT && datagram.dst_port != PORT {
             return None;
+        }
+        if let Some(message) = Binding::parse(datagram.payload, &Numbers::default()) {
+            return Some(match message {
+                Ok(said) => (said.home(), Self::Binding(said)),
+                Err(malformed) => (ip.src, Self::Unreadable(malformed.0)),
+            });
         }
         Some(match Registration::parse(datagram.payload) {
             Ok(
@@ -60,14 +70,36 @@ impl Message {
                 fields.push(("home agent", reply.home_agent.to_string()));
                 fields.push(("extensions", reply.extensions.len().to_string()));
             }
+            Self::Binding(message) => {
+                fields.push(("type", name(message).to_owned()));
+                fields.push(("home address", message.home().to_string()));
+                match message {
+                    Binding::Update(update) => {
+                        fields.push(("lifetime", update.lifetime.to_string()));
+                        fields.push(("care-of address", update.care_of.to_string()));
+                    }
+                    Binding::Acknowledge(answer) => fields.push(("status", answer.status.0.to_string())),
+                    Binding::Warning(warning) => fields.push(("targets", warning.targets.len().to_string())),
+                    Binding::Request(_) => {}
+                }
+            }
             Self::Unreadable(why) => fields.push(("unreadable", (*why).to_owned())),
         }
     }
 
     pub(super) fn detail(&self, names: &Names<'_>) -> String {
-        let Self::Registration(said) = self else { return String::new() };
-        let (Registration::Request(Request { identification, .. })
-        | Registration::Reply(Reply { identification, .. })) = said;
+        let identification = match self {
+            Self::Registration(
+                Registration::Request(Request { identification, .. })
+                | Registration::Reply(Reply { identification, .. }),
+            )
+            | Self::Binding(
+                Binding::Request(BindingRequest { identification, .. })
+                | Binding::Update(Update { identification: Some(identification), .. })
+                | Binding::Acknowledge(Acknowledge { identification: Some(identification), .. }),
+            ) => identification,
+            _ => return String::new(),
+        };
         format!(", identification {}", names.since_begin(*identification))
     }
 
@@ -82,7 +114,29 @@ impl Message {
                 let Reply { home, code, lifetime, .. } = reply;
                 write!(f, "registration reply {home} code {code} for {lifetime} s, {src} > {dst}")
             }
+            Self::Binding(message) => {
+                write!(f, "{} {}", name(message), message.home())?;
+                match message {
+                    Binding::Update(Update { care_of, lifetime, .. }) => {
+                        write!(f, " at {care_of} for {lifetime} s")?;
+                    }
+                    Binding::Acknowledge(Acknowledge { status, .. }) => write!(f, " status {}", status.0)?,
+                    Binding::Warning(Warning { targets, .. }) => write!(f, " for {} targets", targets.len())?,
+                    Binding::Request(_) => {}
+                }
+                write!(f, ", {src} > {dst}")
+            }
             Self::Unreadable(why) => write!(f, "registration message {src} > {dst}, unreadable: {why}"),
         }
+    }
+}
+
+/// Returns the name of a message of route optimization.
+const fn name(message: &Binding) -> &'static str {
+    match message {
+        Binding::Warning(_) => "binding warning",
+        Binding::Request(_) => "binding request",
+        Binding::Update(_) => "binding update",
+        Binding::Acknowledge(_) => "binding acknowledge",
     }
 }
