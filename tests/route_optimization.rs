@@ -18,7 +18,8 @@ fn run(changes: &[(&str, &str)]) -> Outcome {
         assert!(text.contains(from), "{from}");
         text = text.replace(from, to);
     }
-    let outcome = recorder::run::simulate(Scenario::plan("route-optimization", &text, &[], 1).unwrap()).unwrap();
+    let outcome =
+        recorder::run::simulate(Scenario::plan("route-optimization", &text, &[], 1).unwrap()).unwrap();
     assert_eq!(outcome.doubts, []);
     assert!(outcome.ledger.balances());
     outcome
@@ -30,7 +31,8 @@ fn host(outcome: &Outcome, name: &str) -> HostId {
 
 /// Returns whether a packet is a UDP datagram for the mobile node, in a tunnel or not.
 fn is_data(packet: &Packet) -> bool {
-    let inner = tunnel::decapsulate(&packet.bytes).map_or_else(|_| packet.bytes.clone(), |(_, inner)| inner.into_owned());
+    let inner = tunnel::decapsulate(&packet.bytes)
+        .map_or_else(|_| packet.bytes.clone(), |(_, inner)| inner.into_owned());
     let is_for_mobile =
         |(header, _): (Header, &[u8])| header.protocol == ipv4::UDP && header.dst.octets() == [10, 1, 0, 7];
     Header::parse(&inner).is_ok_and(is_for_mobile) && inner.len() > 150
@@ -116,8 +118,7 @@ fn the_tunnel_is_of_the_kind_that_the_mobile_node_asked_for() {
 /// A private binding: the correspondent learns nothing, and all packets pass the home agent.
 #[test]
 fn a_private_binding_keeps_the_triangle() {
-    let outcome =
-        run(&[("\"mobile-ip/mobile-node\"", "\"mobile-ip/mobile-node\", private_bindings = true")]);
+    let outcome = run(&[("\"mobile-ip/mobile-node\"", "\"mobile-ip/mobile-node\", private_bindings = true")]);
     assert_eq!(learnt(&outcome), []);
     let (from, to) = (Instant::from_millis(4_000), Instant::from_millis(7_000));
     assert_eq!(count(&arrivals(&outcome, "home"), from, to), 150);
@@ -139,7 +140,10 @@ fn a_download_fits_the_direct_tunnel() {
     let source = "{ kind = \"apps/constant-rate\", to = \"mobile:9002\", rate = 50, size = 160, start = \"0.5s\", stop = \"13s\" }";
     let outcome = run(&[
         (source, "{ kind = \"apps/bulk-server\", at = \"correspondent:9000\", bytes = 1_500_000 }"),
-        ("{ kind = \"apps/sink\", at = \"mobile:9002\" }", "{ kind = \"apps/bulk-client\", to = \"correspondent:9000\", start = \"0.5s\" }"),
+        (
+            "{ kind = \"apps/sink\", at = \"mobile:9002\" }",
+            "{ kind = \"apps/bulk-client\", to = \"correspondent:9000\", start = \"0.5s\" }",
+        ),
     ]);
     assert!(learnt(&outcome).len() >= 2, "{:?}", learnt(&outcome));
     assert_eq!(outcome.flows.len(), 1);
