@@ -15,7 +15,7 @@ export WAYFARE_FAILED ?= $(CURDIR)/target/failed
 .PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes tests-on-linux lane-that-reproduces lane-that-compares \
 	lane-that-computes lane-that-fuzzes conformance \
 	released reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
-	agree hunt hunt-linux mip-peers registrations fragments
+	agree hunt hunt-linux mip-peers registrations fragments kept-packets
 
 # Runs two scenarios in the simulator and with real daemons: a handoff with UDP, and a download with TCP. Then it compares all
 # protocols.
@@ -166,6 +166,11 @@ registrations: setup-test
 fragments: setup-test
 	$(CARGO) test --release --locked -p daemon --lib -- --ignored --nocapture --test-threads=1 \
 		cutting_packets_at_a_tunnel
+
+# The cost of keeping packets for visitors: at a foreign agent, and of a prototype in the kernel. Two minutes; the prototype needs root.
+kept-packets:
+	bench/kept/keep_in_kernel.py
+	$(CARGO) test --release --locked -p mobile-ip --test roles -- --ignored --nocapture keeping_packets
 
 # A hundred thousand packets are dropped at known places on Linux. The ledger must find each of them: two minutes, as root.
 drops: setup-test

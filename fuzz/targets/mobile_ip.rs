@@ -3,9 +3,11 @@
 use auth::Key;
 use fuzz::{patch, set_checksum};
 use mobile_ip::message::{
-    Advertisement, Algorithm, Association, Between, Binding, Numbers, Received, Registration, Solicitation,
+    Advertisement, Algorithm, Association, Between, Binding, BufferControl, Numbers, Received, Registration,
+    Solicitation,
 };
 use wire::ipv4::{self, Header};
+use wire::udp;
 
 /// Runs the target on one input.
 pub(crate) fn run(bytes: &[u8]) {
@@ -44,6 +46,11 @@ fn check(bytes: &[u8]) {
     }
     if let Ok(Some((_, message))) = Binding::received(&ip, payload, &Numbers::default()) {
         binding(message, payload.get(8..).unwrap_or_default());
+    }
+    let udp = udp::Datagram::parse(payload, ip.src, ip.dst);
+    if let Ok(Some(Ok(control))) = udp.map(|udp| BufferControl::parse(udp.payload, &Numbers::default())) {
+        let emitted = control.emit(&Numbers::default());
+        assert_eq!(payload.get(8..8 + emitted.len()), Some(emitted.as_slice()));
     }
     if let Ok(received) = Received::parse(bytes) {
         registration(received.message, payload.get(8..).unwrap_or_default());

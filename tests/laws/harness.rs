@@ -3,13 +3,14 @@
 use crate::laws::player::{Arrival, Script, Step, Talk};
 use crate::laws::serving::Served;
 use node::{
-    Act, Action, CommandId, Effect, FailedAct, Input, MirrorAct, Node, Outbox, Rng, Role, Rx, StreamId,
+    Act, Action, CommandId, Effect, FailedAct, Input, MirrorAct, Node, Outbox, PuntReason, Rng, Role, Rx,
+    StreamId,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use table::map::{MapKey, MapPolicy, MapPort, MapRoute};
 use wire::ipv4::Header;
-use wire::{Instant, Ipv4Addr, Packet, PacketId};
+use wire::{Instant, Ipv4Addr, Packet, PacketId, tunnel};
 
 /// The largest number of effects of one input, because each input of a script is small.
 const MOST_EFFECTS: usize = 1_000;
@@ -266,6 +267,20 @@ fn give(subject: &mut impl Subject, now: Instant, step: &Step) -> Vec<Effect> {
 /// drop the packet.
 fn receive(subject: &mut impl Subject, now: Instant, arrival: Arrival, packet: Packet) -> Vec<Effect> {
     let Arrival { iface, why } = arrival;
+    // A node opens a tunnel before its route gives the packet to a role.
+    if subject.is_alone()
+        && why == PuntReason::Action
+        && let Ok((outer, inner)) = tunnel::decapsulate(&packet.bytes)
+    {
+        let packet = Packet { bytes: inner.into_owned(), ..packet };
+        return match Rx::parse(iface, why, &packet) {
+            Ok(rx) => {
+                let rx = Rx { tunnel: Some((outer.src, outer.dst)), ..rx };
+                subject.give(now, Input::Packet(rx, packet))
+            }
+            Err(malformed) => vec![Effect::Discard(iface, packet, malformed.into())],
+        };
+    }
     match Rx::parse(iface, why, &packet) {
         Ok(rx) => subject.give(now, Input::Packet(rx, packet)),
         Err(malformed) if subject.is_alone() => vec![Effect::Discard(iface, packet, malformed.into())],

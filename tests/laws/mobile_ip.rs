@@ -8,7 +8,7 @@ use ::mobile_ip::message::{
 };
 use auth::Key;
 use node::{Command, PuntReason, Rng};
-use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4};
+use wire::{Instant, Ipv4Addr, Mac, Packet, SocketAddrV4, ipip, udp};
 
 pub(super) const AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 pub(super) const VISITED: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
@@ -29,6 +29,16 @@ pub(super) const FOREIGN_AGENT: &str = r#"
     registration_lifetime = "3s"
     pending = 3
     visitors = 2
+    advertise = { answers = 1 }
+"#;
+/// As above, and it keeps the packets of its visitors.
+pub(super) const KEEPING_AGENT: &str = r#"
+    address = "10.3.0.1/24"
+    interface = "visited"
+    registration_lifetime = "3s"
+    visitors = 2
+    smooth_handoff = true
+    buffer = { packets = 2, bytes = 1500, total_bytes = 1600, max_age = "500ms" }
     advertise = { answers = 1 }
 "#;
 pub(super) const MOBILE_NODE: &str = r#"
@@ -134,6 +144,17 @@ pub(super) fn to_foreign_agent(rng: &mut Rng, now: Instant) -> Post {
     let from = Mac([2, 0, 0, 0, 0, (rng.draw() % 3) as u8]);
     let bytes = datagram(socket(request.home), socket(VISITED), 255, &request.emit());
     Post { rx: rx(iface, PuntReason::Listen), from, bytes }
+}
+
+/// Returns what comes to a foreign agent that keeps packets: also packets in the home agent's tunnel.
+pub(super) fn to_keeping_agent(rng: &mut Rng, now: Instant) -> Post {
+    if rng.draw().is_multiple_of(2) {
+        return to_foreign_agent(rng, now);
+    }
+    let [from, to] = [FAR, HOSTS[(rng.draw() % 2) as usize]].map(|address| SocketAddrV4::new(address, 9000));
+    let inner = udp::packet(from, to, &vec![0; (rng.draw() % 1400) as usize]);
+    let bytes = ipip::encapsulate(&inner, AGENT, VISITED, 1).unwrap();
+    Post { rx: rx(2, PuntReason::Action), from: Mac([2; 6]), bytes }
 }
 
 fn solicitation(rng: &mut Rng) -> Post {

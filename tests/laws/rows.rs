@@ -33,6 +33,7 @@ enum Says {
     Mobile,
     HomeAgent,
     ForeignAgent,
+    KeepingAgent,
     MobileNode,
     BindingCache,
     DhcpClient,
@@ -164,6 +165,14 @@ pub(crate) const ROWS: &[Row] = &[
             "wrong_direction",
             "too_many_solicitations",
         ],
+    },
+    Row {
+        kind: "mobile-ip/foreign-agent",
+        config: mobile_ip::KEEPING_AGENT,
+        interfaces: &["visited", "up"],
+        addresses: &[mobile_ip::VISITED],
+        says: Says::KeepingAgent,
+        reached: &["kept_replaced", "kept_too_old", "kept_visit_ended"],
     },
     Row {
         kind: "mobile-ip/mobile-node",
@@ -409,6 +418,7 @@ impl Row {
             }
             Says::HomeAgent => (mobile_ip::to_home_agent, Vec::new()),
             Says::ForeignAgent => (mobile_ip::to_foreign_agent, Vec::new()),
+            Says::KeepingAgent => (mobile_ip::to_keeping_agent, Vec::new()),
             Says::MobileNode => (mobile_ip::to_mobile_node, mobile_ip::commands()),
             Says::BindingCache => (mobile_ip::to_correspondent, Vec::new()),
             Says::DhcpClient => (dhcp::to_client, dhcp::commands()),
@@ -427,7 +437,9 @@ impl Row {
         let tunes =
             matches!(self.says, Says::Mobile | Says::MobileNode | Says::SigmaMobileNode | Says::Carrier);
         let answer: Option<fn(&mut Rng, &Packet) -> Option<Post>> = match self.says {
-            Says::ForeignAgent => Some(|rng, sent| mobile_ip::answer(rng, sent, mobile_ip::VISITED)),
+            Says::ForeignAgent | Says::KeepingAgent => {
+                Some(|rng, sent| mobile_ip::answer(rng, sent, mobile_ip::VISITED))
+            }
             Says::MobileNode => Some(|rng, sent| mobile_ip::answer(rng, sent, HOSTS[0])),
             Says::DhcpClient => Some(dhcp::answer),
             Says::IndirectHost => Some(indirect_tcp::answer),

@@ -31,8 +31,12 @@ pub enum Judge {
     Bounded,
     /// SCTP data is sent to confirmed addresses only.
     Unconfirmed,
-    /// A home agent of Mobile IP tunnels packets for a mobile node to its bound care-of addresses only.
+    /// A home agent of Mobile IP tunnels packets for a mobile node to its bound care-of addresses only. A previous foreign
+    /// agent forwards them only to care-of addresses that the mobile node has requested.
     Unbound,
+    /// A packet that a foreign agent has sent to a visitor leaves it again only to a care-of address that the mobile node has
+    /// requested, at most 15 s later, and not after the visit has ended by a deregistration.
+    Kept,
     /// A home agent accepts each request once. It may repeat its reply to the last one.
     Replayed,
     /// The packets of a visitor with a reverse tunnel leave its foreign agent in a tunnel only.
@@ -49,7 +53,7 @@ pub enum Judge {
 
 impl Judge {
     /// All judges, the most serious rule first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Misled,
         Self::Loop,
         Self::Owners,
@@ -59,6 +63,7 @@ impl Judge {
         Self::Bounded,
         Self::Unconfirmed,
         Self::Unbound,
+        Self::Kept,
         Self::Replayed,
         Self::Bypassed,
         Self::Unchallenged,
@@ -79,6 +84,7 @@ impl Judge {
             Self::Bounded => "bounded",
             Self::Unconfirmed => "unconfirmed",
             Self::Unbound => "unbound",
+            Self::Kept => "kept",
             Self::Replayed => "replayed",
             Self::Bypassed => "bypassed",
             Self::Unchallenged => "unchallenged",
@@ -123,6 +129,7 @@ pub fn judge(draft: &Draft, facts: &Facts) -> Vec<Violation> {
         (Judge::Owners, &facts.owners),
         (Judge::Unconfirmed, &facts.unconfirmed),
         (Judge::Unbound, &facts.unbound),
+        (Judge::Kept, &facts.kept),
         (Judge::Replayed, &facts.replayed),
         (Judge::Bypassed, &facts.bypassed),
         (Judge::Unchallenged, &facts.unchallenged),

@@ -12,6 +12,7 @@ pub mod draw;
 pub mod facts;
 pub mod fault;
 pub mod judge;
+mod kept;
 pub mod linux;
 mod mobile_ip;
 pub mod options;

@@ -1,7 +1,7 @@
 //! Writes the roles of Mobile IP, with the options of a draft.
 
 use crate::draft::{Detection, Draft, Protocol};
-use crate::options::{Backup, CareOf, Clock, Offers, Style, Tunnel, Visited};
+use crate::options::{Backup, Buffer, CareOf, Clock, KeepWhen, Offers, Style, Tunnel, Visited};
 use std::fmt::Write;
 
 /// The key of the security associations between mobile nodes and home agents.
@@ -16,7 +16,20 @@ const MISSING: u8 = 250;
 /// Returns the table `[mobile-ip]`.
 pub(crate) fn table(draft: &Draft) -> String {
     let replay = if draft.options.has_nonces { "replay = \"nonces\"\n" } else { "" };
-    format!("\n[mobile-ip]\nkey = \"{KEY}\"\n{replay}")
+    let smooth = if draft.options.is_smooth { "smooth_handoff = true\n" } else { "" };
+    let buffer = draft.options.buffer.map_or_else(String::new, buffer);
+    format!("\n[mobile-ip]\nkey = \"{KEY}\"\n{replay}{smooth}{buffer}")
+}
+
+/// Returns the line of the packets that foreign agents keep.
+fn buffer(Buffer { packets, is_paced, when, .. }: Buffer) -> String {
+    let drain = if is_paced { ", drain = \"paced\"" } else { "" };
+    let when = match when {
+        KeepWhen::Always => "",
+        KeepWhen::LinkDown => ", when = \"link-down\"",
+        KeepWhen::Request => ", when = \"request\"",
+    };
+    format!("buffer = {{ packets = {packets}{drain}{when} }}\n")
 }
 
 /// Returns the address of a mobile host in its home network.
@@ -147,6 +160,12 @@ pub(crate) fn mobile_node(draft: &Draft, host: usize) -> Vec<String> {
         Tunnel::IpInIp => {}
         Tunnel::Minimal => keys.push_str(", encapsulation = \"minimal\""),
         Tunnel::Gre => keys.push_str(", encapsulation = \"gre\""),
+    }
+    if options.buffer.is_some_and(|buffer| buffer.when == KeepWhen::Request) {
+        keys.push_str(", ask_to_keep = true");
+    }
+    if options.buffer.is_some_and(|buffer| buffer.are_named) {
+        keys.push_str(", named_packets = 20");
     }
     if let Some(hysteresis) = options.hysteresis {
         let _ = write!(keys, ", signal_hysteresis = {hysteresis}");

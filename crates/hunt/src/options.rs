@@ -47,6 +47,34 @@ pub struct Options {
     /// The value of `signal_hysteresis` in dB; `None` if the mobile nodes do not compare signals. Then the signals follow
     /// the moves.
     pub hysteresis: Option<u8>,
+    /// Whether the foreign agents offer smooth handoffs, and the mobile nodes ask for them.
+    pub is_smooth: bool,
+    /// The packets that foreign agents keep for smooth handoffs; `None` if they keep none.
+    pub buffer: Option<Buffer>,
+}
+
+/// The packets that foreign agents keep for their visitors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buffer {
+    /// The maximum number of packets for one visitor.
+    pub packets: u64,
+    /// Whether they are sent at a rate. Otherwise at once.
+    pub is_paced: bool,
+    /// When they are kept.
+    pub when: KeepWhen,
+    /// Whether the mobile nodes name the packets that they have received.
+    pub are_named: bool,
+}
+
+/// When a foreign agent keeps packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeepWhen {
+    /// Always.
+    Always,
+    /// While the link to the visited network is down.
+    LinkDown,
+    /// When the mobile node asks for it, as each does.
+    Request,
 }
 
 /// A kind of tunnel that a mobile node asks for.
@@ -157,6 +185,8 @@ impl Options {
         has_agent_keys: false,
         is_single_binding: false,
         hysteresis: None,
+        is_smooth: false,
+        buffer: None,
     };
 
     /// Returns whether the mobile nodes have co-located care-of addresses.
@@ -186,6 +216,8 @@ impl Options {
             Self { has_agent_keys: usual.has_agent_keys, ..self },
             Self { is_single_binding: usual.is_single_binding, ..self },
             Self { hysteresis: usual.hysteresis, ..self },
+            Self { is_smooth: usual.is_smooth, buffer: None, ..self },
+            Self { buffer: usual.buffer, ..self },
         ]
     }
 }
@@ -213,6 +245,14 @@ pub fn draw(seed: u64) -> Options {
         _ => Backup::Needed,
     };
     let overlaps = is("overlap", 15);
+    let is_smooth = is("smooth", 30);
+    let buffer = {
+        let mut dice = dice("buffer");
+        let when = [KeepWhen::Always, KeepWhen::Always, KeepWhen::LinkDown, KeepWhen::Request];
+        let when = dice.pick(&when).unwrap_or(KeepWhen::Always);
+        let packets = if dice.percent(40) { 1 } else { dice.octaves(2, 64) };
+        Buffer { packets, is_paced: dice.percent(50), when, are_named: dice.percent(30) }
+    };
     let tunnel = match dice("tunnel").between(1, 10) {
         1..=6 => Tunnel::IpInIp,
         7..=8 => Tunnel::Minimal,
@@ -237,6 +277,8 @@ pub fn draw(seed: u64) -> Options {
         has_agent_keys: is("agent-keys", 20),
         is_single_binding: is("single-binding", 30),
         // Without an overlap, a radio reports one signal only.
+        is_smooth,
+        buffer: Some(buffer).filter(|_| is_smooth && is("buffers", 70)),
         hysteresis: (overlaps && is("hysteresis", 40)).then(|| dice("decibels").between(0, 20) as u8),
     }
 }

@@ -10,6 +10,14 @@ pub enum Plant {
     Misled,
     /// Packets loop: each time that a packet is sent on a link counts as 20 times.
     Loop,
+    /// Packets that a previous foreign agent forwards loop: each time that one is sent on a link counts as 20 times.
+    Circle,
+    /// Previous foreign agents forward packets to addresses that the mobile node has not requested.
+    Diverted,
+    /// Foreign agents send kept packets to addresses that the mobile node has not requested.
+    Leaked,
+    /// Foreign agents send kept packets although the visit has ended.
+    KeptOn,
     /// A router keeps serving a connection that it has handed over.
     Owners,
     /// Bytes are not delivered to the application.
@@ -44,9 +52,13 @@ pub enum Plant {
 
 impl Plant {
     /// All planted mistakes.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::Misled,
         Self::Loop,
+        Self::Circle,
+        Self::Diverted,
+        Self::Leaked,
+        Self::KeptOn,
         Self::Owners,
         Self::Lost,
         Self::Doubled,
@@ -68,13 +80,14 @@ impl Plant {
     pub const fn judge(self) -> Judge {
         match self {
             Self::Misled => Judge::Misled,
-            Self::Loop => Judge::Loop,
+            Self::Loop | Self::Circle => Judge::Loop,
             Self::Owners => Judge::Owners,
             Self::Lost | Self::Doubled | Self::Hang => Judge::Stream,
             Self::Unserved => Judge::Served,
             Self::Stall => Judge::Stall,
             Self::Unconfirmed => Judge::Unconfirmed,
-            Self::Unbound => Judge::Unbound,
+            Self::Unbound | Self::Diverted => Judge::Unbound,
+            Self::Leaked | Self::KeptOn => Judge::Kept,
             Self::Replayed => Judge::Replayed,
             Self::Bypassed => Judge::Bypassed,
             Self::Unchallenged => Judge::Unchallenged,

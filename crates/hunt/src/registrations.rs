@@ -1,16 +1,18 @@
 //! The rules of Mobile IP that messages and tunnels on the links show: what home agents and foreign agents may do after
 //! the registrations that they accepted.
 
+use crate::kept::KeptPackets;
 use crate::plant::Plant;
 use mobile_ip::message::{
-    ADVERTISEMENT, Advertisement, Between, Code, PORT, Received, Registration, Reply, Request, RequestFlags,
+    ADVERTISEMENT, Advertisement, Between, Binding, Code, Numbers, PORT, Received, Registration, Reply,
+    Request, RequestFlags, Status,
 };
 use scenario::{HostPlan, Plan};
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use trace::HostId;
 use wire::ipv4::{Header, ICMP, UDP};
 use wire::tunnel::{self, Kind};
-use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Packet, PacketId, udp};
 
 /// The number of last advertised challenges that a request may contain (the default; RFC 4721, section 9).
 const WINDOW: usize = 2;
@@ -25,6 +27,8 @@ const MARGIN: Duration = Duration::from_secs(2);
 pub(crate) enum Rule {
     /// A home agent tunnels to bound care-of addresses only.
     Bound,
+    /// A foreign agent sends kept packets in time, and to requested care-of addresses only.
+    Kept,
     /// A home agent accepts each request once. It may answer the last one again.
     Once,
     /// A foreign agent sends the packets of visitors with flag T through a tunnel.
@@ -105,6 +109,9 @@ pub(crate) struct Registrations {
     kinds: BTreeMap<(Ipv4Addr, Ipv4Addr), BTreeSet<u8>>,
     /// The foreign agents that have security associations with home agents.
     signing: BTreeSet<HostId>,
+    /// Whether foreign agents keep packets.
+    has_buffers: bool,
+    kept: KeptPackets,
     /// The challenges in the replies to each visitor.
     issued: BTreeMap<(HostId, Ipv4Addr), Challenges>,
 }
@@ -138,6 +145,8 @@ impl Registrations {
             advertised: BTreeMap::new(),
             issued: BTreeMap::new(),
             kinds: BTreeMap::new(),
+            has_buffers: plan.hosts.iter().any(|host| host.text.contains("buffer")),
+            kept: KeptPackets::default(),
             signing: hosts()
                 .zip(&plan.hosts)
                 .filter(|(_, of)| has_agent_keys(&of.text))
@@ -176,9 +185,14 @@ impl Registrations {
             return None;
         }
         let (header, payload) = Header::parse(&packet.bytes).ok()?;
+        self.departure(host, packet);
+        if self.has_buffers && self.air.get(&host) == Some(&iface) && self.homes.contains_key(&header.dst) {
+            self.kept.shown(at, host, packet.id);
+        }
         match header.protocol {
             UDP if is_registration(payload) => {
-                let received = Received::of(header, payload).ok()?;
+                let known = Numbers::default().extensions();
+                let received = Received::knowing(header, payload, &known).ok()?;
                 match received.message {
                     Registration::Request(request) => self.request(host, header.src, request, at),
                     Registration::Reply(reply) => self.reply(at, host, header.src, &reply),
@@ -342,6 +356,9 @@ impl Registrations {
             return;
         }
         self.visits.remove(&visit);
+        if reply.lifetime == 0 && request.care_of != request.home {
+            self.kept.ended(at, host, reply.home);
+        }
         // A mobile node with its own care-of address puts its packets into the tunnel itself.
         let is_here =
             request.flags.has(RequestFlags::REVERSE) && !request.flags.has(RequestFlags::DECAPSULATION);
@@ -364,6 +381,11 @@ impl Registrations {
         let (_, bytes) = tunnel::decapsulate(&packet.bytes).ok()?;
         let (inner, _) = Header::parse(&bytes).ok()?;
         let has_options = bytes.first() != Some(&0x45);
+        if self.is_forwarded(host, packet) {
+            return self
+                .forwarded(at, host, outer, &inner)
+                .or_else(|| self.kept_packet(at, host, outer, &inner, packet.id));
+        }
         self.kind(at, host, outer, &inner, has_options).or_else(|| self.exit(at, host, outer, &inner))
     }
 
@@ -407,6 +429,68 @@ impl Registrations {
             let name = self.name(host);
             (Rule::Kind, format!("{name} sent a packet in a tunnel by {used:?} from {from} to {to} at {at} s, which was not requested"))
         })
+    }
+
+    /// Notes that a foreign agent has accepted a Binding Update, which ends a visit, if the packet is its acknowledgement.
+    fn departure(&mut self, host: HostId, packet: &Packet) {
+        let inner = tunnel::decapsulate(&packet.bytes).map(|(_, inner)| inner.into_owned());
+        let bytes = inner.as_deref().unwrap_or(&packet.bytes);
+        let Ok((header, payload)) = Header::parse(bytes) else { return };
+        if header.protocol != UDP || self.addresses.get(&header.src) != Some(&host) {
+            return; // forwarded by this host, or another packet
+        }
+        let Ok(datagram) = udp::Datagram::parse(payload, header.src, header.dst) else { return };
+        let said = Binding::parse(datagram.payload, &Numbers::default());
+        if let Some(Ok(Binding::Acknowledge(said))) = said.filter(|_| datagram.dst_port == PORT)
+            && said.status == Status::ACCEPTED
+        {
+            self.visits.remove(&(host, said.home));
+        }
+    }
+
+    /// Returns whether a host sends a packet for a mobile node in a tunnel of its own, and is neither the mobile node's home
+    /// agent nor the begin of a reverse tunnel: it is a previous foreign agent that forwards the packet.
+    pub(crate) fn is_forwarded(&self, host: HostId, packet: &Packet) -> bool {
+        let Ok((outer, inner)) = tunnel::decapsulate(&packet.bytes) else { return false };
+        let Ok((inner, _)) = Header::parse(&inner) else { return false };
+        // The tunnel of a mobile node to its agent carries packets that it has sent itself.
+        if self.asked.contains_key(&outer.src) {
+            return false;
+        }
+        let is_homes = self.homes.values().any(|home| [outer.src, outer.dst].contains(&home.agent));
+        self.addresses.get(&outer.src) == Some(&host) && self.homes.contains_key(&inner.dst) && !is_homes
+    }
+
+    /// Checks the end of a previous foreign agent's tunnel: a care-of address that the mobile node has requested.
+    fn forwarded(&self, at: Instant, host: HostId, outer: &Header, inner: &Header) -> Option<(Rule, String)> {
+        let asked = self.asked.get(&inner.dst)?;
+        let exit = match self.plant {
+            Some(Plant::Diverted) => Ipv4Addr::from_bits(outer.dst.to_bits() + 1),
+            _ => outer.dst,
+        };
+        (!asked.contains(&exit)).then(|| {
+            let text = format!(
+                "{} forwarded a packet for {} to {exit} at {at} s, which the mobile node has not requested",
+                self.name(host),
+                inner.dst
+            );
+            (Rule::Bound, text)
+        })
+    }
+
+    /// Checks a packet that a previous foreign agent has kept.
+    fn kept_packet(
+        &self,
+        at: Instant,
+        host: HostId,
+        outer: &Header,
+        inner: &Header,
+        packet: PacketId,
+    ) -> Option<(Rule, String)> {
+        let asked = self.asked.get(&inner.dst)?;
+        let is_requested = |exit| asked.contains(&exit);
+        let wrong = self.kept.check(at, (host, packet), inner.dst, outer.dst, is_requested, self.plant)?;
+        Some((Rule::Kept, format!("{} sent {wrong}", self.name(host))))
     }
 
     /// Checks the end of a home agent's tunnel.

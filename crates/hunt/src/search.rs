@@ -58,6 +58,10 @@ pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
         Plant::Owners => Protocol::IndirectTcp,
         Plant::Unconfirmed => Protocol::Sigma,
         Plant::Unbound
+        | Plant::Circle
+        | Plant::Diverted
+        | Plant::Leaked
+        | Plant::KeptOn
         | Plant::Replayed
         | Plant::Bypassed
         | Plant::Unchallenged

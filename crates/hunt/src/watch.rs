@@ -151,7 +151,11 @@ impl Watch {
             return;
         }
         let count = self.crossings.entry((packet.id, host, iface)).or_default();
-        let is_planted = self.plant == Some(Plant::Loop);
+        let is_planted = match self.plant {
+            Some(Plant::Loop) => true,
+            Some(Plant::Circle) => self.registrations.is_forwarded(host, packet),
+            _ => false,
+        };
         // All fragments of a datagram have one identity. Only the first of them counts.
         let is_later = is_later_fragment(&packet.bytes);
         *count = count.saturating_add(if is_planted { 20 } else { u8::from(!is_later) });
@@ -432,6 +436,7 @@ impl Witness for Watch {
             let facts = &mut self.facts;
             let list = match rule {
                 Rule::Bound => &mut facts.unbound,
+                Rule::Kept => &mut facts.kept,
                 Rule::Once => &mut facts.replayed,
                 Rule::Reverse => &mut facts.bypassed,
                 Rule::Challenge => &mut facts.unchallenged,

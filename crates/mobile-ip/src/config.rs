@@ -1,5 +1,6 @@
 //! The configuration of the Mobile IP roles: what several roles have in common. Each file of the folder has the keys of one role.
 
+mod buffer;
 mod correspondent;
 mod foreign_agent;
 mod home_agent;
@@ -7,6 +8,8 @@ mod mobile_node;
 mod peer;
 
 pub use crate::advertise::Advertise;
+pub(crate) use buffer::Limits;
+pub use buffer::{Buffering, Drain, KeepWhen};
 pub use correspondent::{CorrespondentConfig, TrustedHomeAgent};
 pub use foreign_agent::ForeignAgentConfig;
 pub use home_agent::HomeAgentConfig;

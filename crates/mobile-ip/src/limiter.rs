@@ -37,6 +37,37 @@ impl<K: Ord> Limiter<K> {
     }
 }
 
+/// A limit for messages to, or because of, each peer: at most a number of them in each second. If [`CAPACITY`] peers had
+/// one in the present second, there is none for another peer.
+#[derive(Debug)]
+pub(crate) struct PerSecond<K> {
+    most: u32,
+    second: u64,
+    counts: BTreeMap<K, u32>,
+}
+
+impl<K: Ord> PerSecond<K> {
+    /// Returns a limit of `most` messages per second and peer.
+    pub(crate) const fn new(most: u32) -> Self {
+        Self { most, second: 0, counts: BTreeMap::new() }
+    }
+
+    /// Returns whether there may be a message now. If so, counts it.
+    pub(crate) fn may(&mut self, now: Instant, who: K) -> bool {
+        let second = now.0 / 1_000_000_000;
+        if self.second != second {
+            self.second = second;
+            self.counts.clear();
+        }
+        if self.counts.len() >= CAPACITY && !self.counts.contains_key(&who) {
+            return false;
+        }
+        let count = self.counts.entry(who).or_default();
+        *count += 1;
+        *count <= self.most
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,5 +83,18 @@ mod tests {
         }
         assert!(!limiter.may(Instant::from_millis(1500), CAPACITY));
         assert!(limiter.may(Instant::from_millis(2000), CAPACITY), "the first is a second old");
+    }
+
+    #[test]
+    fn each_peer_has_its_number_in_each_second() {
+        let mut limit = PerSecond::new(2);
+        let at = Instant::from_millis;
+        assert_eq!([1, 1, 1, 2].map(|who| limit.may(at(1), who)), [true, true, false, true]);
+        assert!(!limit.may(at(999), 1));
+        assert!(limit.may(at(1000), 1));
+        for who in 2..=CAPACITY as u64 {
+            assert!(limit.may(at(1500), who));
+        }
+        assert!(!limit.may(at(1500), 0), "1024 peers had a message in this second");
     }
 }

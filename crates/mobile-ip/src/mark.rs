@@ -6,6 +6,8 @@
 //!   mobile node uses. Then the mobile node waits for its address.
 //! - Registration begins with the request, or with the wait before the request. It ends when the home agent changes or
 //!   removes the binding. The wait follows from RFC 5944, section 3.6: at most one registration per second.
+//! - With a smooth handoff, the previous foreign agent can have the new path first. Then registration ends, and the path
+//!   switch begins, at that agent.
 //! - The path switch begins when the home agent uses the new path, and ends when the first packet arrives by this path.
 
 use crate::message::Code;
@@ -79,11 +81,29 @@ pub(crate) enum MobileIpEvent {
     VisitorArrived { host: Ipv4Addr },
     /// The lifetime of a visitor at a foreign agent ended without a new registration.
     VisitorExpired { host: Ipv4Addr },
+    /// A previous foreign agent sends the packets that it kept for a visitor to the new care-of address.
+    KeptSent { host: Ipv4Addr, care_of: Ipv4Addr, packets: u64 },
+    /// A new foreign agent has sent the Binding Update of a mobile node to its previous agent.
+    UpdateSent { host: Ipv4Addr, previous: Ipv4Addr, care_of: Ipv4Addr },
+    /// A previous foreign agent has accepted a Binding Update that ends the visit.
+    VisitorDeparted { host: Ipv4Addr },
+    /// A previous foreign agent has accepted a Binding Update with this new care-of address.
+    CareOfLearnt { host: Ipv4Addr, care_of: Ipv4Addr },
+    /// From now on, a previous foreign agent forwards packets for this mobile node to the new care-of address.
+    ForwardingBegun { host: Ipv4Addr },
+    /// A previous foreign agent does not forward packets for a mobile node any more.
+    ForwardingEnded { host: Ipv4Addr },
+    /// The mobile node asks its previous foreign agent to forward packets to `care_of`, by the new agent or itself.
+    PreviousNamed { previous: Ipv4Addr, care_of: Ipv4Addr },
+    /// The mobile node has sent the Binding Update to its previous agent itself. `attempt` is 1 for the first time.
+    UpdateRepeated { previous: Ipv4Addr, attempt: u32 },
+    /// The previous foreign agent has answered the Binding Update with this status; 0: accepted.
+    UpdateAcknowledged { previous: Ipv4Addr, status: u8 },
     /// The home agent did not answer in time a request that the foreign agent relayed.
     RequestTimedOut { host: Ipv4Addr },
     /// The home agent sent a Binding Update about a mobile node to a correspondent. `lifetime` is in seconds; 0: the
     /// correspondent must forget the binding.
-    UpdateSent { host: Ipv4Addr, correspondent: Ipv4Addr, lifetime: u16 },
+    CorrespondentInformed { host: Ipv4Addr, correspondent: Ipv4Addr, lifetime: u16 },
     /// The correspondent sends its packets for a mobile node straight to this care-of address from now on.
     BindingLearnt { host: Ipv4Addr, care_of: Ipv4Addr },
     /// The correspondent sends its packets for a mobile node to the home network again.
@@ -149,10 +169,35 @@ impl From<MobileIpEvent> for Mark {
             MobileIpEvent::NotStored { host } => home("not_stored", host),
             MobileIpEvent::VisitorArrived { host } => foreign("visitor_arrived", host),
             MobileIpEvent::VisitorExpired { host } => foreign("visitor_expired", host),
+            MobileIpEvent::KeptSent { host, care_of, packets } => {
+                foreign("kept_sent", host).with("care_of", care_of).with("packets", packets)
+            }
+            MobileIpEvent::UpdateSent { host, previous, care_of } => {
+                foreign("update_sent", host).with("previous", previous).with("care_of", care_of)
+            }
+            MobileIpEvent::VisitorDeparted { host } => foreign("visitor_departed", host),
+            MobileIpEvent::CareOfLearnt { host, care_of } => {
+                foreign("care_of_learnt", host).with("care_of", care_of).at(Span::Ends(Stage::Registration))
+            }
+            MobileIpEvent::ForwardingBegun { host } => {
+                foreign("forwarding_begun", host).at(Span::Begins(Stage::PathSwitch))
+            }
+            MobileIpEvent::ForwardingEnded { host } => foreign("forwarding_ended", host),
+            MobileIpEvent::PreviousNamed { previous, care_of } => {
+                mobile("previous_agent_named").with("previous", previous).with("care_of", care_of)
+            }
+            MobileIpEvent::UpdateRepeated { previous, attempt } => {
+                mobile("update_repeated").with("previous", previous).with("attempt", attempt)
+            }
+            MobileIpEvent::UpdateAcknowledged { previous, status } => {
+                mobile("update_acknowledged").with("previous", previous).with("status", u64::from(status))
+            }
             MobileIpEvent::RequestTimedOut { host } => foreign("request_timed_out", host),
-            MobileIpEvent::UpdateSent { host, correspondent, lifetime } => home("update_sent", host)
-                .with("correspondent", correspondent)
-                .with("lifetime", u64::from(lifetime)),
+            MobileIpEvent::CorrespondentInformed { host, correspondent, lifetime } => {
+                home("update_sent", host)
+                    .with("correspondent", correspondent)
+                    .with("lifetime", u64::from(lifetime))
+            }
             MobileIpEvent::BindingLearnt { host, care_of } => {
                 cache("binding_learnt", host).with("care_of", care_of)
             }

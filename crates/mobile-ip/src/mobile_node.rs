@@ -11,16 +11,19 @@
 mod co_located;
 mod commands;
 mod options;
+mod received;
 mod reverse;
 mod routes;
+mod smooth;
 
 use crate::agents::{Agent, AgentChange, Agents, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel};
+use crate::departure::Settings;
 use crate::encapsulation;
 use crate::home_agents::HomeAgents;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
 use crate::message::{
-    ADVERTISEMENT, ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
+    ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
 };
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
@@ -34,6 +37,7 @@ use node::{
     TimerName, Timers, Value,
 };
 use options::listens;
+use received::LastReceived;
 use reverse::Reverse;
 use std::collections::BTreeSet;
 use wire::ipv4;
@@ -92,10 +96,13 @@ enum Timer {
     Renew,
     /// The lifetime of the registration has ended.
     Expire,
+    /// The Binding Update for the previous foreign agent is to be sent again.
+    Update,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] = &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Expire];
+    const ALL: &'static [Self] =
+        &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Expire, Self::Update];
     fn index(self) -> usize {
         self as usize
     }
@@ -121,7 +128,7 @@ pub struct MobileNode {
     /// What is known about the path of `reverse`.
     tunnels: Tunnels,
     announcer: Announcer,
-    timers: Timers<Timer, 5>,
+    timers: Timers<Timer, 6>,
     /// The link address of the interface; `None` while the link is down.
     mac: Option<Mac>,
     /// The MTU of the interface in bytes.
@@ -153,6 +160,8 @@ pub struct MobileNode {
     /// The agents that movement detection decided not to use, each with the reason, since an agent was chosen and since
     /// the link came up.
     ignored: BTreeSet<(Ipv4Addr, Why)>,
+    /// The packets to name to the previous foreign agent.
+    received: LastReceived,
     refused: Refusals,
 }
 
@@ -173,6 +182,8 @@ impl MobileNode {
                 config.address.address,
                 HomeAgents::new(config.address, &config.home_agent, &config.backup_home_agents),
                 Associations::new(&config.foreign_agents),
+                config.expected_round_trip,
+                Settings::of(&config),
                 rng,
             ),
             agents: Agents::of_node(config.care_of),
@@ -197,6 +208,7 @@ impl MobileNode {
             solicitations: 0,
             rng: solicitations,
             ignored: BTreeSet::new(),
+            received: LastReceived::default(),
             refused: Refusals::default(),
             config,
         })
@@ -478,6 +490,7 @@ impl MobileNode {
                 ),
             encapsulating: self.config.reverse_tunnel == ReverseTunnel::Encapsulating && own.is_none(),
             is_co_located: own.is_some(),
+            is_smooth: known.flags.has(AgentFlags::smooth(&self.config.numbers)),
         })
     }
 
@@ -554,6 +567,7 @@ impl MobileNode {
         let Some((packet, event, retry)) = self.registrar.request(now) else { return };
         self.own.follow(self.registrar.home_agent(), self.opened(), out);
         out.mark(event.into());
+        self.name_received(packet.link.dst, out);
         if packet.link.dst == Mac::ZERO {
             out.send_routed(packet); // to the home agent, through the router of the visited network
         } else {
@@ -561,6 +575,7 @@ impl MobileNode {
         }
         self.timers.set(Timer::Retry, retry);
         self.timers.stop(Timer::Renew);
+        self.follow_departure(now, out);
     }
 
     fn registration(
@@ -570,6 +585,9 @@ impl MobileNode {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
+        if let Some(ends) = self.binding_message(&rx, packet, out) {
+            return ends;
+        }
         let received = Received::of(rx.header, rx.payload(packet))?;
         let Registration::Reply(reply) = received.message else { return Err(refusal::UNEXPECTED) };
         if rx.iface != self.iface {
@@ -579,6 +597,7 @@ impl MobileNode {
             ReplyOutcome::Registered { care_of, lifetime, sent } => {
                 out.mark(MobileIpEvent::Registered { care_of, lifetime }.into());
                 self.registered(now, lifetime, sent, out);
+                self.ask_to_keep(now, out);
             }
             ReplyOutcome::Again => {
                 out.mark(MobileIpEvent::Denied { code: reply.code }.into());
@@ -689,6 +708,7 @@ impl MobileNode {
                 Timer::Retry => self.retry(now, out),
                 Timer::Renew => self.renew(now, out),
                 Timer::Expire => self.expire(now, out),
+                Timer::Update => self.follow_departure(now, out),
             }
         }
     }
@@ -714,22 +734,6 @@ impl MobileNode {
             (Decision::Search(_), Some(agent)) => self.search(now, agent, None, out),
             (Decision::Stay(_) | Decision::Search(_), _) => {}
         }
-    }
-
-    fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        let ends = match rx.header.protocol {
-            ipv4::UDP if self.is_own(rx.header.dst) => self.registration(now, rx, &packet, out),
-            ipv4::ICMP if rx.payload(&packet).first() == Some(&ADVERTISEMENT) => {
-                self.advertisement(now, rx, &packet, out)
-            }
-            ipv4::ICMP if self.is_about_reverse(&rx, &packet) => self.tunnel_error(now, &rx, &packet, out),
-            _ => match self.broadcast(rx, packet) {
-                Ok(broadcast) => return out.send(Iface::HOST, broadcast),
-                // The groups that the role listens to also receive packets for other roles.
-                Err(packet) => return out.pass(rx, packet),
-            },
-        };
-        self.refused.end(rx.iface, packet, ends, out);
     }
 }
 

@@ -3,10 +3,13 @@
 
 use crate::clock::Clock;
 use crate::config::{Associations, Replay};
+use crate::departure::{self, Departure, Settings};
 use crate::encapsulation::{self, ALTERNATES};
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
-use crate::message::{Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram};
+use crate::message::{
+    Asks, Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram,
+};
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use node::{Rng, Value};
@@ -73,6 +76,8 @@ pub(crate) struct Target {
     /// Whether the care-of address is the node's own. Then the request comes from this address. If `mac` is zero, the
     /// request goes to the home agent by the routes of the node.
     pub(crate) is_co_located: bool,
+    /// Whether the agent offers smooth handoffs (flag S).
+    pub(crate) is_smooth: bool,
 }
 
 /// The request that waits for a reply.
@@ -93,7 +98,10 @@ struct SentRequest {
 /// A registration that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Held {
+    /// The agent through which the node has registered.
+    agent: Ipv4Addr,
     care_of: Ipv4Addr,
+    is_co_located: bool,
     /// The granted lifetime in seconds, counted from `sent`.
     lifetime: u16,
     sent: Instant,
@@ -151,7 +159,14 @@ pub(crate) struct Registrar {
     codes: ReplyCounts,
     /// The last round trip of a registration; `None` before the first.
     round_trip: Option<Duration>,
+    /// The round trip that is assumed before the first registration.
+    expected: Duration,
     current: Option<Held>,
+    smooth: Settings,
+    /// The smooth handoff that the previous agent has not acknowledged; `None` if there is none.
+    departure: Option<Departure>,
+    /// The last foreign agent that got a request since one was accepted, if it is not that of the registration.
+    asked: Option<Ipv4Addr>,
 }
 
 impl Registrar {
@@ -159,6 +174,8 @@ impl Registrar {
         home: Ipv4Addr,
         home_agents: HomeAgents,
         foreign_agents: Associations,
+        expected_round_trip: Duration,
+        smooth: Settings,
         rng: Rng,
     ) -> Self {
         Self {
@@ -181,8 +198,48 @@ impl Registrar {
             followed: Vec::new(),
             codes: ReplyCounts::default(),
             round_trip: None,
+            expected: expected_round_trip,
             current: None,
+            smooth,
+            departure: None,
+            asked: None,
         }
+    }
+
+    /// Returns the smooth handoff that the previous agent has not acknowledged; `None` if there is none.
+    pub(crate) const fn departure(&mut self) -> &mut Option<Departure> {
+        &mut self.departure
+    }
+
+    /// Returns when [`Self::departure`] needs attention.
+    pub(crate) fn departure_due(&self) -> Option<Instant> {
+        self.departure.as_ref().map(Departure::due)
+    }
+
+    /// Returns the foreign agent that the node leaves by registering with the target, and the association with it; `None` if no
+    /// smooth handoff is possible. It is the agent of the registration. If the node returns to that agent, it is the agent that
+    /// has got a request meanwhile: the home agent may have accepted it. At home, no new agent notifies the previous one: the
+    /// node does it itself.
+    fn leaves(&self) -> Option<(Ipv4Addr, Association)> {
+        let (target, held) = (self.target?, self.current.filter(|held| !held.is_co_located)?);
+        let at_home = target.agent == self.home_agent();
+        let may = self.smooth.is_on && (target.is_smooth || at_home) && !target.is_co_located;
+        let mut left = [Some(held.agent), self.asked].into_iter().flatten();
+        let left = left.find(|agent| *agent != target.agent && *agent != self.home_agent())?;
+        // The previous agent compares Identifications: they must be times.
+        let is_ordered = self.home_agents.replay() == Replay::Timestamps;
+        let association = self.foreign_agents.first(left)?;
+        (may && is_ordered && (target.lifetime != 0 || at_home)).then(|| (left, association.clone()))
+    }
+
+    /// Returns the Buffer Control Request that asks the foreign agent of the registration to keep packets, as a datagram. `None`
+    /// if the node is at home, has its own care-of address, or has no association with the agent.
+    pub(crate) fn asks_to_keep(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let held = self.current.filter(|held| !held.is_co_located && held.agent != self.home_agent())?;
+        let association = self.foreign_agents.first(held.agent)?.clone();
+        let (ends, identification) = ([self.home, held.agent], self.identification(now));
+        let numbers = self.smooth.numbers;
+        Some(departure::control(Asks::Keep, ends, identification, Vec::new(), &association, &numbers))
     }
 
     pub(crate) const fn clock(&self) -> Clock {
@@ -356,7 +413,7 @@ impl Registrar {
     }
 
     fn new_request(&mut self, now: Instant) -> Option<Packet> {
-        let Target { agent, mac, care_of, lifetime, flags, encapsulating, is_co_located } = self.target?;
+        let Target { agent, mac, care_of, lifetime, flags, encapsulating, is_co_located, .. } = self.target?;
         let identification = self.identification(now);
         let (home, home_agent) = (self.home, self.home_agent());
         let flags = self.requested(lifetime, flags, is_co_located);
@@ -366,9 +423,24 @@ impl Registrar {
         if encapsulating && flags.has(RequestFlags::REVERSE) {
             request.extensions.push(Extension::encapsulating_delivery());
         }
+        if self.departure.as_ref().is_some_and(|departure| departure.previous == agent) {
+            self.departure = None; // the node is back
+        }
+        if let Some((previous, association)) = self.leaves() {
+            let before = self.departure.take();
+            let (departure, extension) =
+                Departure::begin(now, before, previous, &request, &association, &self.smooth);
+            self.departure = Some(departure);
+            if agent != home_agent {
+                request.extensions.push(extension);
+            }
+        }
         if let Some(association) = self.foreign_agents.first(agent) {
             request.extensions.extend(self.challenges.get(&agent).cloned().map(Extension::challenge));
             request.sign(Between::MobileForeign, association);
+        }
+        if self.current.is_some_and(|held| held.agent != agent) {
+            self.asked = Some(agent);
         }
         let source = if is_co_located { care_of } else { home };
         let [from, to] = [source, agent].map(|address| SocketAddrV4::new(address, PORT));
@@ -407,7 +479,8 @@ impl Registrar {
     /// Returns how long to wait for a reply to the last attempt: twice as long as for the attempt before, up to a
     /// maximum.
     fn wait(&self, lifetime: u16) -> Duration {
-        let first = SHORTEST_WAIT.max(self.round_trip() * 2 + MARGIN);
+        let round_trip = self.round_trip.unwrap_or(self.expected);
+        let first = SHORTEST_WAIT.max(round_trip * 2 + MARGIN);
         let doubled = first.saturating_mul(1 << (self.attempts.max(1) - 1).min(8));
         let longest = if self.round_trip.is_none() { LONGEST_WAIT } else { LONGEST_WAIT_LATER };
         let longest = if lifetime == 0 { longest } else { longest.min(Duration::from_secs(lifetime.into())) };
@@ -489,7 +562,10 @@ impl Registrar {
             }
             (self.pending, self.attempts, self.is_denied) = (None, 0, false);
             self.followed.clear();
-            self.current = (lifetime > 0).then_some(Held { care_of, lifetime, sent, flags });
+            let (agent, is_co_located) = (target.agent, target.is_co_located);
+            self.asked = None;
+            self.current =
+                (lifetime > 0).then_some(Held { agent, care_of, is_co_located, lifetime, sent, flags });
             return Ok(ReplyOutcome::Registered { care_of, lifetime, sent });
         }
         // Without an association, a foreign agent's denial is not authenticated. So the request stays pending, because

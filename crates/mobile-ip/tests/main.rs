@@ -6,6 +6,7 @@
 #[path = "../../../tests/support/told.rs"]
 mod told;
 mod cast;
+mod kept;
 mod refusals;
 #[path = "../../../tests/support/transcript.rs"]
 mod transcript;

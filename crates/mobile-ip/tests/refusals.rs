@@ -10,6 +10,8 @@ mod challenges;
 mod codes;
 #[path = "refusals/floods.rs"]
 mod floods;
+#[path = "refusals/handoffs.rs"]
+mod handoffs;
 #[path = "refusals/mobile_node.rs"]
 mod mobile_node_alone;
 #[path = "refusals/order.rs"]
@@ -22,7 +24,7 @@ mod two_agents;
 use auth::Key as Secret;
 use mobile_ip::config::{ForeignAgentConfig, HomeAgentConfig, MobileNodeConfig};
 use mobile_ip::message::{
-    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, PORT, Received,
+    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, Extension, PORT, Received,
     Registration, Reply, Request, RequestFlags, datagram,
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};

@@ -43,6 +43,8 @@ transcripts! {
     what_cannot_be_stored_did_not_happen: "home-agent-storage";
     a_foreign_agent_relays_and_then_delivers: "foreign-agent-visit";
     a_foreign_agent_denies_by_itself: "foreign-agent-denials";
+    a_foreign_agent_keeps_packets_of_its_visitors: "foreign-agent-buffer";
+    a_mobile_node_names_the_packets_that_it_has: "mobile-node-buffer";
     an_agent_is_heard: "advertising";
     a_mobile_node_goes_away_and_comes_home: "mobile-node-moves";
     a_mobile_node_that_turns_back_stays_with_whom_it_hears: "mobile-node-turns-back";
@@ -52,5 +54,9 @@ transcripts! {
     a_mobile_node_registers_an_address_of_its_configuration: "mobile-node-own-address";
     a_foreign_agent_relays_for_a_mobile_node_with_its_own_address: "foreign-agent-relays";
     with_expiry_a_node_at_home_waits_for_the_end_of_a_lifetime: "mobile-node-expiry";
+    a_home_agent_opens_special_tunnels: "home-agent-special";
+    a_foreign_agent_names_itself_to_the_previous_one: "foreign-agent-arrival";
+    a_previous_foreign_agent_forwards: "foreign-agent-departure";
+    a_mobile_node_names_its_previous_agent: "mobile-node-smooth";
     without_a_hint_the_silence_of_an_agent_has_to_tell: "mobile-node-without-trigger";
 }

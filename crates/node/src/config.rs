@@ -1,6 +1,10 @@
-//! The forms of values in configuration, the same for all roles: addresses and keys as text, durations with a unit.
+//! The forms of values in configuration, the same for all roles: addresses and keys as text, durations and rates with a
+//! unit.
 
+mod rate;
 pub mod schema;
+
+pub use rate::{parse_rate, rate, some_rate};
 
 use serde::{Deserialize, Deserializer, de::Error};
 use std::fmt::Display;

@@ -67,6 +67,22 @@ home_agents = [{{ address = \"10.1.0.2\", spi = 302, key = \"0001020304050607080
     prints(&case(["10.3.0.1/24", "10.9.0.1/24"], config.leak()), "mobile_ip_visitors.py", VISITOR_ROWS);
 }
 
+#[test]
+fn a_visitor_leaves_and_returns_by_its_own_updates_only() {
+    const AGENT: Case = case(
+        ["10.3.0.1/24", "10.9.0.1/24"],
+        r#"route = [{ to = "0.0.0.0/0", interface = "up", via = "10.9.0.2" }]
+[[role]]
+kind = "mobile-ip/foreign-agent"
+interface = "visited"
+address = "10.3.0.1/24"
+smooth_handoff = true
+mobile_nodes = [{ address = "10.1.0.7", spi = 301, key = "000102030405060708090a0b0c0d0e0f" }]
+"#,
+    );
+    prints(&AGENT, "mobile_ip_handoffs.py", HANDOFF_ROWS);
+}
+
 const NODE: &str = "[[role]]\nkind = \"mobile-ip/mobile-node\"\ninterface = \"visited\"\naddress = \"10.1.0.7/24\"\n\
     home_agent = { address = \"10.1.0.2\", spi = 256, key = \"000102030405060708090a0b0c0d0e0f\" }\n";
 
@@ -664,3 +680,6 @@ const DHCP_SERVER_ROWS: &[&str] = &[
     "after-noise extended",
     "a-newcomer-during-the-flood True",
 ];
+
+/// What `mobile_ip_handoffs.py` prints.
+const HANDOFF_ROWS: &[&str] = &[];

@@ -6,6 +6,7 @@ use super::course::Leg;
 use super::measure::OUTAGE;
 use super::order::{order_of, paired};
 use super::pairs::number;
+use super::runs::runs;
 use crate::agree::{self, Agreement, Report, Run, Sample};
 use crate::reproduce::{Results, Validity};
 use serde_json::Value;
@@ -24,6 +25,11 @@ impl<'a> Both<'a> {
     pub(super) fn of(comparison: &'a Comparison) -> Option<Self> {
         let [sim, linux] = comparison.backends.as_slice() else { return None };
         Some(Self { sim, same: comparison.same.as_ref().unwrap_or(sim), linux })
+    }
+
+    /// Returns whether a leg was measured on Linux.
+    pub(super) fn has(&self, leg: &Leg) -> bool {
+        runs(self.linux, leg).next().is_some()
     }
 
     /// Returns the comparison of all metrics of a leg.
@@ -89,6 +95,6 @@ fn sample(results: &Results, leg: &Leg) -> Sample {
 pub(super) fn json(comparison: &Comparison) -> Option<Value> {
     let both = Both::of(comparison)?;
     let wanted = comparison.course.legs.iter().filter(|leg| comparison.wanted.contains(&leg.contender));
-    let reports: Vec<Report> = wanted.map(|leg| both.report(leg)).collect();
+    let reports: Vec<Report> = wanted.filter(|leg| both.has(leg)).map(|leg| both.report(leg)).collect();
     Some(agree::json(&reports))
 }

@@ -4,7 +4,7 @@ use super::course::{Course, Leg, course, nanos};
 use super::measure::{self, OUTAGE};
 use super::runs::values;
 use crate::catalogue;
-use crate::reproduce::{self, How, Kind, NotRun, Point, Results, Scale, Validity, doubts};
+use crate::reproduce::{self, BOTH, How, Kind, NotRun, Point, Results, SIM, Scale, Validity, doubts};
 use crate::stats::Summary;
 use recorder::run::{Backend, Outcome};
 use scenario::{Plan, Scenario, ScenarioError, Setting};
@@ -19,7 +19,8 @@ const DEPARTURE: Duration = Duration::from_millis(1200);
 pub(super) const PERIOD: Duration = Duration::from_millis(950);
 /// The capacity of a cell, in bit/s.
 const LOAD: u64 = 2_000_000;
-const BOTH: &[Backend] = &[Backend::Sim, Backend::Linux];
+/// The reason why a protocol has no values on Linux.
+pub(super) const NOT_ON_LINUX: &str = "a variant; with at most 6 runs, it is measured in the simulator only";
 
 /// The numbers of simulator runs of each leg. For each move and workload, they are tried in this order until the
 /// interval of every leg is narrow. Each number of runs has a separate set of phases.
@@ -116,7 +117,8 @@ pub const fn repetitions(scale: Scale) -> usize {
 /// runs, divided by `jobs`.
 pub fn span(course: &'static Course, wanted: &[Rival], repetitions: usize, jobs: usize) -> Duration {
     let points = points(course, repetitions, |leg| wanted.contains(&leg.contender));
-    let plans = points.iter().filter_map(|point| point.plans(&[]).ok()).flatten();
+    let here = points.iter().filter(|point| point.backends.contains(&Backend::Linux));
+    let plans = here.filter_map(|point| point.plans(&[]).ok()).flatten();
     plans.map(|plan| plan.duration).sum::<Duration>() / jobs.max(1) as u32
 }
 
@@ -225,11 +227,13 @@ fn point(course: &'static Course, leg: &'static Leg, (number, n): (usize, usize)
     let window = course.moves.get(leg.r#move).map(|each| each.window).unwrap_or_default();
     let mut overrides = leg.mover.departing(departure);
     overrides.push(Setting::new("duration", nanos(departure + window)));
+    let is_variant = course.contenders.get(leg.contender).is_some_and(|contender| contender.variant);
+    let is_short = n <= repetitions(Scale::Quick);
     Point {
         label: format!("{} {}/{n}", leg.name, number + 1),
         setting: vec![("leg", leg.name.as_str().into())],
         kind: Kind::Main,
-        backends: BOTH,
+        backends: if is_short && is_variant { SIM } else { BOTH },
         scenario: &leg.name,
         overrides,
         runs: Vec::new(),

@@ -165,7 +165,8 @@ fn has_pairs(legs: &[&Leg]) -> bool {
 /// ranked alike only if the backends also agree about the outages of both legs. The property fails if the share is
 /// zero, or if a single pair has different orders.
 fn order(legs: &[&Leg], both: &Both<'_>) -> Check {
-    let claims: Vec<Claim> = pairs(legs).map(|(a, b)| both.claim(a, b)).collect();
+    let legs: Vec<&Leg> = legs.iter().copied().filter(|leg| both.has(leg)).collect();
+    let claims: Vec<Claim> = pairs(&legs).map(|(a, b)| both.claim(a, b)).collect();
     let is = |of: fn(&Claim) -> bool| claims.iter().filter(|claim| of(claim)).count();
     let told = is(|claim| *claim != Claim::NotToldApart);
     let share = (told > 0).then(|| is(|claim| matches!(claim, Claim::Same(_))) as f64 / told as f64);

@@ -1,6 +1,6 @@
 //! The rows of the comparison: the median of each metric, by protocol, move, workload and backend.
 
-use super::carry_out::Comparison;
+use super::carry_out::{Comparison, NOT_ON_LINUX};
 use super::course::Leg;
 use super::measure::{METRICS, Metric, OUTAGE, OWNERS};
 use super::runs::{runs, values};
@@ -80,6 +80,8 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
         );
     } else if row.median.is_none() && row.invalid > 0 {
         row.why_not = Some("no valid run has a value of this metric".to_owned());
+    } else if row.backend == Backend::Linux && runs(results, leg).next().is_none() {
+        row.why_not = Some(NOT_ON_LINUX.to_owned());
     }
     row
 }

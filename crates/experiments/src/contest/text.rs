@@ -1,7 +1,7 @@
 //! The comparison as text.
 
 use super::agreement::{Both, Claim};
-use super::carry_out::{Comparison, Repeat, is_narrow};
+use super::carry_out::{Comparison, NOT_ON_LINUX, Repeat, is_narrow};
 use super::course::{Leg, Move, Workload};
 use super::judge::{Broken, verdicts};
 use super::measure::{HANDOFF, METRICS, Metric, OUTAGE, OWNERS, STALL};
@@ -149,7 +149,10 @@ fn order(comparison: &Comparison, each: usize, workload: usize) -> String {
 fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: usize) -> String {
     let course = comparison.course;
     let here = |leg: &&Leg| {
-        leg.r#move == each && leg.workload == workload && comparison.wanted.contains(&leg.contender)
+        leg.r#move == each
+            && leg.workload == workload
+            && comparison.wanted.contains(&leg.contender)
+            && both.has(leg)
     };
     let title =
         |leg: &Leg| course.contenders.get(leg.contender).map_or("", |contender| contender.title.as_str());
@@ -301,8 +304,9 @@ fn table(
                 Some((*row).clone())
             };
             let mut row = vec![who.title.clone(), results.backend.name().to_owned()];
-            if of(&OUTAGE).is_some_and(|row| row.median.is_none() && row.why_not.is_some()) {
-                row.push("cannot".to_owned());
+            let why_not = of(&OUTAGE).filter(|row| row.median.is_none()).and_then(|row| row.why_not);
+            if let Some(why_not) = why_not {
+                row.push(if why_not == NOT_ON_LINUX { "not measured" } else { "cannot" }.to_owned());
             } else {
                 row.extend(cells(&of));
             }
@@ -327,7 +331,11 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
         let mut said: Vec<&str> = Vec::new();
         for row in here.iter().filter(ours) {
             let Some(why) = row.why_not.as_deref().filter(|why| !said.contains(why)) else { continue };
-            let word = if row.median.is_some() { "never" } else { "cannot" };
+            let word = match row.median {
+                Some(_) => "never",
+                None if why == NOT_ON_LINUX => "not measured on Linux",
+                None => "cannot",
+            };
             let _ = writeln!(out, "  {} {word}: {why}", who.title);
             said.push(why);
         }

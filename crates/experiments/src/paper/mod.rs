@@ -1,10 +1,12 @@
 //! The experiments of papers: one folder for a paper's protocol, one module for an experiment.
 //!
-//! An experiment `PAPER/NAME` is in `paper/PAPER/NAME`, and its scenario in `scenarios/PAPER/NAME.toml`.
+//! An experiment `PAPER/NAME` is in `paper/PAPER/NAME`, and its scenarios are in `scenarios/PAPER`. One with a scenario of its
+//! own has it in `scenarios/PAPER/NAME.toml`.
 
 mod cellular_ip;
 mod indirect_tcp;
 mod mobile_ip;
+mod records;
 mod sigma;
 
 use crate::reproduce::Experiment;
@@ -17,6 +19,11 @@ pub const EXPERIMENTS: &[Experiment] = &[
     indirect_tcp::handoff_time::EXPERIMENT,
     mobile_ip::triangle::EXPERIMENT,
     mobile_ip::movement_detection::EXPERIMENT,
+    mobile_ip::registration_delay::EXPERIMENT,
+    mobile_ip::satellite_registration::EXPERIMENT,
+    mobile_ip::satellite_smooth::EXPERIMENT,
+    mobile_ip::satellite_single_buffer::EXPERIMENT,
+    mobile_ip::satellite_buffer::EXPERIMENT,
 ];
 
 /// Returns the experiments that `words` name, or all if there are no words. A word is the identifier of an experiment
@@ -39,15 +46,20 @@ pub fn select(words: &[String]) -> Result<Vec<&'static Experiment>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::Scale;
     use std::path::Path;
 
     #[test]
     fn an_experiment_and_its_scenario_are_found_by_its_name() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for Experiment { id, .. } in EXPERIMENTS {
+        for Experiment { id, points, .. } in EXPERIMENTS {
             let module = root.join("crates/experiments/src/paper").join(id.replace('-', "_")).join("mod.rs");
             assert!(std::fs::read_to_string(&module).unwrap().contains(&format!("id: \"{id}\"")), "{id}");
-            assert!(root.join(format!("scenarios/{id}.toml")).is_file(), "{id}");
+            let paper = id.split('/').next().unwrap();
+            for point in points(Scale::Quick) {
+                assert!(root.join(format!("scenarios/{}.toml", point.scenario)).is_file(), "{id}");
+                assert_eq!(point.scenario.split('/').next(), Some(paper), "{id}");
+            }
         }
     }
 }

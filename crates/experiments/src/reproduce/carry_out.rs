@@ -53,6 +53,11 @@ impl Measured {
         crate::stats::mean(self.samples.get(metric)?)
     }
 
+    /// Returns the greatest value of a metric, or `None` if there is no value.
+    pub fn greatest(&self, metric: &str) -> Option<f64> {
+        self.samples.get(metric)?.iter().copied().max_by(f64::total_cmp)
+    }
+
     /// Returns whether the values are valid.
     pub fn is_valid(&self) -> bool {
         self.validity == Validity::Valid

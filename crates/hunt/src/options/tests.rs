@@ -30,6 +30,14 @@ fn each_value_of_an_option_is_drawn() {
     share(|options| options.has_agent_keys);
     share(|options| options.is_single_binding);
     share(|options| options.hysteresis.is_some());
+    share(|options| options.is_smooth);
+    for when in [KeepWhen::Always, KeepWhen::LinkDown, KeepWhen::Request] {
+        assert!(
+            all.iter().filter_map(|options| options.buffer).any(|buffer| buffer.when == when),
+            "{when:?}"
+        );
+    }
+    assert!(all.iter().all(|options| options.is_smooth || options.buffer.is_none()));
     assert!(all.iter().all(|options| options.overlaps || options.hysteresis.is_none()));
     assert!(all.iter().all(|options| !(options.overlaps && options.has_cables)));
     share(|options| options.reverse.is_some() && options.is_co_located());

@@ -1,10 +1,11 @@
 //! The configuration of a foreign agent.
 
 use super::{
-    Advertise, AgentReverseTunnel, Peer, check_address, check_agent_peers, check_lifetime, check_tunnel_mtu,
-    registration_lifetime, tunnel_mtu, yes,
+    Advertise, AgentReverseTunnel, Buffering, Peer, check_address, check_agent_peers, check_lifetime,
+    check_tunnel_mtu, registration_lifetime, tunnel_mtu, yes,
 };
 use crate::encapsulation;
+use crate::message::Numbers;
 use node::config::{ConfigError, span, text, texts};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -109,6 +110,25 @@ pub struct ForeignAgentConfig {
     #[serde(default = "pending_timeout", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
+    /// Which packets the foreign agent keeps for its visitors, to send them to their next care-of address. Without this table,
+    /// it keeps none; an empty table keeps the last packet of each visitor. The table needs `smooth_handoff`.
+    #[serde(default)]
+    pub buffer: Option<Buffering>,
+    /// Whether the foreign agent offers smooth handoffs (flag S; draft-ietf-mobileip-optim-09); default false. As the new
+    /// agent, it sends the Binding Update of a mobile node to the previous agent, and delivers packets of that agent before
+    /// the registration is accepted. As the previous agent, it forwards packets to the new care-of address. For that, it needs
+    /// an association with the mobile node in `mobile_nodes`.
+    #[serde(default)]
+    pub smooth_handoff: bool,
+    /// Whether a packet out of a tunnel for a host that is no visitor, and has not left by a smooth handoff, goes back to
+    /// the host's home agent in a special tunnel; default false: it is dropped (draft-ietf-mobileip-optim-05, section 7.2). The
+    /// home agent needs `special_tunnels` too.
+    #[serde(default)]
+    pub special_tunnels: bool,
+    /// The numbers of messages, extensions and flags of smooth handoffs. All agents and mobile nodes must have the same
+    /// values.
+    #[serde(default)]
+    pub numbers: Numbers,
     /// The parameters of the agent advertisements.
     #[serde(default)]
     pub advertise: Advertise,
@@ -122,6 +142,7 @@ impl ForeignAgentConfig {
         check_agent_peers("home_agents", &self.home_agents)?;
         check_lifetime("registration_lifetime", self.registration_lifetime)?;
         self.advertise.check()?;
+        self.numbers.check()?;
         check_tunnel_mtu(self.tunnel_mtu)?;
         encapsulation::check(&self.encapsulations)?;
         if self.visitors == 0 {
@@ -138,7 +159,11 @@ impl ForeignAgentConfig {
         if self.pending_timeout.is_zero() {
             return Err(ConfigError::new("pending_timeout", "must be greater than zero"));
         }
-        Ok(())
+        if self.buffer.is_some() && !self.smooth_handoff {
+            let problem = "needs `smooth_handoff = true`: without it, kept packets are never sent";
+            return Err(ConfigError::new("buffer", problem));
+        }
+        self.buffer.as_ref().map_or(Ok(()), Buffering::check)
     }
 }
 

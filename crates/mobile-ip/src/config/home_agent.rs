@@ -69,6 +69,11 @@ pub struct HomeAgentConfig {
     #[serde(default, deserialize_with = "texts")]
     #[schemars(schema_with = "encapsulation::schema_of_offers")]
     pub encapsulations: Vec<Kind>,
+    /// Whether the home agent opens special tunnels of foreign agents that do not know a mobile node any more, and sends the
+    /// packets to its present care-of address; default false: such a packet enters a second tunnel
+    /// (draft-ietf-mobileip-optim-05, section 7.2).
+    #[serde(default)]
+    pub special_tunnels: bool,
     /// The size of the largest datagram inside a tunnel by IP in IP, in bytes, at least 548. The default is 1480: the
     /// payload of an Ethernet frame (1500 bytes) without the outer header (20 bytes). With minimal encapsulation, 8 bytes
     /// more fit; with GRE, 4 bytes less.

@@ -5,7 +5,7 @@ use super::{
     yes,
 };
 use crate::encapsulation;
-use crate::message::{Numbers, RequestFlags};
+use crate::message::{INFINITE, Numbers, RequestFlags};
 use node::config::{ConfigError, span, spans, text};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,6 +15,11 @@ use wire::{Duration, InterfaceAddress, Ipv4Addr};
 
 /// The greatest `signal_hysteresis` in dB: no two signals that a radio hears differ by much more.
 const MOST_HYSTERESIS: u8 = 60;
+/// The longest `expected_round_trip` (not from an RFC).
+const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(60);
+
+/// The maximum of `named_packets`: they fit into one IP Filter Extension if they have one source.
+const MOST_NAMED: usize = 100;
 
 /// The configuration of a mobile node: its home network, its associations and its movement detection.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -85,6 +90,12 @@ pub struct MobileNodeConfig {
     #[serde(default = "lifetime", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub lifetime: Duration,
+    /// The round trip to the home agent that the mobile node assumes until it has measured one, at most `60s`; default
+    /// `0s`. It waits for a reply for twice the round trip and 100 ms, and for 1 s at least (RFC 5944, section 3.6.3).
+    /// With a longer round trip than this wait, a reply arrives after the next request, and is dropped.
+    #[serde(default, deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub expected_round_trip: Duration,
     /// Whether the mobile node asks for simultaneous bindings (flag S); default false (RFC 5944, section 3.6.1.1). Then
     /// the home agent keeps its earlier care-of addresses, and sends a copy of each packet to each of them.
     #[serde(default)]
@@ -108,16 +119,38 @@ pub struct MobileNodeConfig {
     /// (codes 70 and 134).
     #[serde(default)]
     pub private_bindings: bool,
-    /// The numbers of messages, extensions and flags of smooth handoffs. All agents and mobile nodes must have the same
-    /// values.
-    #[serde(default)]
-    pub numbers: Numbers,
     /// The kind of tunnel that the mobile node asks for: `ip-in-ip`, `minimal` (flag M) or `gre` (flag G); default
     /// `ip-in-ip`. It asks a foreign agent only if the agent offers this kind. If the home agent does not offer it (code
     /// 139), the mobile node registers with IP in IP.
     #[serde(default, deserialize_with = "text")]
     #[schemars(schema_with = "encapsulation::schema")]
     pub encapsulation: Kind,
+    /// Whether the mobile node asks for smooth handoffs (draft-ietf-mobileip-optim-09); default false. It then asks its new
+    /// foreign agent to notify the previous one, and that agent forwards the packets that still arrive. Three conditions
+    /// apply: the new agent offers it (flag S), `foreign_agents` has an association with the previous agent, and `replay` of
+    /// `home_agent` is `timestamps`.
+    #[serde(default)]
+    pub smooth_handoff: bool,
+    /// The time for which a previous foreign agent forwards packets, in whole seconds from `1s` to `65534s`; default `30s`
+    /// (not from an RFC).
+    #[serde(default = "cache_lifetime", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub cache_lifetime: Duration,
+    /// Whether the mobile node asks each foreign agent that accepts its registration to keep its packets
+    /// (draft-mkhalil-mobileip-buffer-00); default false. Agents with `when = "request"` in `buffer` need it. It needs
+    /// `smooth_handoff`.
+    #[serde(default)]
+    pub ask_to_keep: bool,
+    /// The number of last received packets that the mobile node names to its previous foreign agent, so that they are not sent
+    /// again, from 0 to 100; default 0 (draft-mkhalil-mobileip-buffer-00, section 4.5, has no number). Only packets without DF
+    /// are named: others have no unique identification. It needs `smooth_handoff`.
+    #[serde(default)]
+    #[schemars(range(max = 100))]
+    pub named_packets: usize,
+    /// The numbers of messages, extensions and flags of smooth handoffs. All agents and mobile nodes must have the same
+    /// values.
+    #[serde(default)]
+    pub numbers: Numbers,
     /// The times at which the mobile node announces its return on the home network by gratuitous ARP (RFC 5944, section
     /// 4.6). They count from the return, and are in ascending order; default `0s`, `1s` and `3s` (not from an RFC).
     #[serde(default = "announcements", deserialize_with = "spans")]
@@ -258,6 +291,17 @@ impl MobileNodeConfig {
             return Err(ConfigError::new("backup_home_agents", problem));
         }
         self.check_care_of()?;
+        if self.expected_round_trip > LONGEST_ROUND_TRIP {
+            return Err(ConfigError::new("expected_round_trip", "must be at most 60s"));
+        }
+        if self.named_packets > MOST_NAMED {
+            return Err(ConfigError::new("named_packets", format!("must be from 0 to {MOST_NAMED}")));
+        }
+        for (key, is_set) in [("named_packets", self.named_packets > 0), ("ask_to_keep", self.ask_to_keep)] {
+            if is_set && !self.smooth_handoff {
+                return Err(ConfigError::new(key, "needs `smooth_handoff = true`"));
+            }
+        }
         if self.signal_hysteresis.is_some_and(|step| step > MOST_HYSTERESIS) {
             let problem = format!("must be from 0 to {MOST_HYSTERESIS} dB");
             return Err(ConfigError::new("signal_hysteresis", problem));
@@ -266,6 +310,10 @@ impl MobileNodeConfig {
         if let Some(twice) = self.agent_cells.iter().find(|of| !known.insert(of.agent)) {
             let problem = format!("{} must have one cell only", twice.agent);
             return Err(ConfigError::new("agent_cells", problem));
+        }
+        let cached = self.cache_lifetime;
+        if cached.subsec_nanos() != 0 || !(1..INFINITE.into()).contains(&cached.as_secs()) {
+            return Err(ConfigError::new("cache_lifetime", "must be whole seconds, from 1s to 65534s"));
         }
         check_announcements(&self.announcements)
     }
@@ -300,4 +348,8 @@ impl MobileNodeConfig {
 
 const fn lifetime() -> Duration {
     Duration::from_mins(5)
+}
+
+const fn cache_lifetime() -> Duration {
+    Duration::from_secs(30)
 }

@@ -18,10 +18,15 @@
 //! mobile nodes are denied (`no_place`) until the forged registrations end. Visitors can still renew their
 //! registrations. A shorter `registration_lifetime` limits this time.
 
+mod arrivals;
+mod buffer;
 mod classes;
+mod departures;
+mod keeping;
 mod replies;
 mod requests;
 mod reverse;
+mod special;
 mod visits;
 
 use crate::advertiser::Advertiser;
@@ -35,7 +40,11 @@ use crate::pending::{Pending, Waiting};
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
+use arrivals::Handoffs;
+pub use buffer::{KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
+use keeping::Keeper;
+pub use keeping::{KEPT_DUPLICATE, KEPT_UNWANTED, KEPT_VISIT_ENDED, NO_BUFFER, STALE_CONTROL};
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
@@ -45,7 +54,7 @@ use reverse::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::icmp::{self};
 use wire::ipv4::{self};
-use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, Reason};
 
 /// The reason to drop a packet from a tunnel: its destination is not a visitor of the home agent that sent the packet.
 pub const NOT_A_VISITOR: Reason = Reason("not_a_visitor");
@@ -88,6 +97,8 @@ type Visit = (Ipv4Addr, Ipv4Addr);
 #[derive(Debug)]
 struct Visitor {
     mac: Mac,
+    /// The Identification of the request accepted last.
+    identification: u64,
     /// The number of the request accepted last, in the order of arrival.
     number: u64,
     /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address
@@ -132,6 +143,8 @@ struct Opened {
 pub struct ForeignAgent {
     config: ForeignAgentConfig,
     iface: Iface,
+    /// The MTU of this interface in bytes.
+    mtu: u16,
     /// The interfaces to visited networks: this agent's, and those of the host's other foreign agents.
     visited: Vec<Iface>,
     /// The packet classes of this agent.
@@ -149,6 +162,10 @@ pub struct ForeignAgent {
     opened: BTreeMap<Ipv4Addr, Opened>,
     /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
     tunnels: Tunnels,
+    /// The packets that are kept for visitors; `None` if none are.
+    keeper: Option<Keeper>,
+    /// The mobile nodes that came from another foreign agent, or left to one, by a smooth handoff.
+    handoffs: Handoffs,
     advertiser: Advertiser,
     /// The random numbers from which each start takes its challenges.
     challenges: Rng,
@@ -175,6 +192,8 @@ impl ForeignAgent {
         let [routers, agents, solicitations] = Advertiser::listens(iface);
         let [errors, of_tunnels] = [Proto::Udp(PORT), Proto::IpIp].map(Listen::IcmpAbout);
         let challenges = rng.fork("challenges");
+        let smooth = AgentFlags::smooth(&config.numbers);
+        let smooth = AgentFlags::default().with(smooth, config.smooth_handoff);
         let mut advertiser = Advertiser::new(
             iface,
             config.address,
@@ -184,7 +203,8 @@ impl ForeignAgent {
                 .with(AgentFlags::HOME, config.is_home)
                 .with(AgentFlags::REGISTRATION_REQUIRED, config.registration_required)
                 .with(AgentFlags::REVERSE, config.reverse_tunnel != AgentReverseTunnel::None)
-                | encapsulation::advertised(&config.encapsulations),
+                | encapsulation::advertised(&config.encapsulations)
+                | smooth,
             rng,
         );
         if config.challenge {
@@ -194,6 +214,7 @@ impl ForeignAgent {
         let visited = [Ok(iface)].into_iter().chain(others).collect::<Result<_, _>>()?;
         Ok(Self {
             iface,
+            mtu: u16::MAX,
             visited,
             classes,
             listens: [Listen::Local(Proto::Udp(PORT)), routers, agents, solicitations, errors, of_tunnels],
@@ -205,6 +226,8 @@ impl ForeignAgent {
             challenged: BTreeMap::new(),
             opened: BTreeMap::new(),
             tunnels: Tunnels::default(),
+            keeper: config.buffer.as_ref().map(Keeper::new),
+            handoffs: Handoffs::default(),
             advertiser,
             challenges,
             denials: Limiter::default(),
@@ -234,7 +257,8 @@ impl ForeignAgent {
     /// registration message or an answer to this host is never in a tunnel of a home agent.
     fn drop_all(&self, class: Class, out: &mut Outbox) {
         let route = Route::new(Action::Drop(NOT_A_VISITOR), Lifetime::Permanent);
-        out.route(RouteKey::all(class), route);
+        let returned = Route { action: Action::Punt, ..route };
+        out.route(RouteKey::all(class), if self.config.special_tunnels { returned } else { route });
         for own in self.own_addresses() {
             out.route(RouteKey::to(class, own), route);
         }
@@ -247,7 +271,7 @@ impl ForeignAgent {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
-            _ if rx.why == PuntReason::Action => return self.route_opened(rx, packet, out),
+            _ if rx.why == PuntReason::Action => return self.punted(now, rx, packet, out),
             _ if rx.why == PuntReason::Check => return self.of_another(rx, packet, out),
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
             ipv4::UDP if self.is_for_agents(&rx, &packet) => self.registration(now, rx, &packet, out),
@@ -287,7 +311,8 @@ impl ForeignAgent {
         if !is_ours || !self.config.beside.contains(&own) {
             return false;
         }
-        match Received::of(rx.header, rx.payload(packet)).map(|received| received.message) {
+        let received = Received::knowing(rx.header, rx.payload(packet), &self.known_extensions());
+        match received.map(|received| received.message) {
             Ok(Registration::Request(request)) => {
                 let is_broadcast = self.config.address.is_broadcast(request.home_agent);
                 let is_visit = rx.iface == self.iface && request.care_of == own;
@@ -304,7 +329,10 @@ impl ForeignAgent {
         packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let received = match Received::of(rx.header, rx.payload(packet)) {
+        if let Some(ends) = self.binding_message(now, &rx, packet, out) {
+            return ends;
+        }
+        let received = match Received::knowing(rx.header, rx.payload(packet), &self.known_extensions()) {
             Ok(received) => received,
             Err(malformed) => {
                 self.malformed_reply(now, rx, packet, out);
@@ -343,11 +371,21 @@ impl ForeignAgent {
             // `deny` may fail, because denials are limited. Without a reply, the mobile node repeats its request.
             let _ = self.deny(now, &pending, Code::RegistrationTimeout, out);
         }
-        while let Some(home_agent) = self.tunnels.expired(now) {
-            self.adjust(home_agent, None, out);
+        while let Some(exit) = self.tunnels.expired(now) {
+            self.adjust(exit, None, out);
+            self.adjust_departures(exit, out);
         }
+        while let Some(host) = self.handoffs.ending.pop(now) {
+            self.end_arrival(now, host, out);
+        }
+        self.keeper_timeout(now, out);
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
+    }
+
+    /// Returns the types of extensions of a request that this agent knows besides those of RFC 5944.
+    fn known_extensions(&self) -> Vec<u8> {
+        if self.config.smooth_handoff { self.config.numbers.extensions().to_vec() } else { Vec::new() }
     }
 
     fn is_busy(&self) -> bool {
@@ -404,8 +442,15 @@ impl Role for ForeignAgent {
             Input::Timeout => self.timeout(now, out),
             Input::Idle(key, _) => self.expired(now, key, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
-            Input::Link(iface, Link::Up { .. }) if iface == self.iface => self.advertiser.up(now),
-            Input::Link(iface, Link::Down(_)) if iface == self.iface => self.advertiser.down(),
+            Input::Link(iface, Link::Up { mtu, .. }) if iface == self.iface => {
+                self.mtu = mtu;
+                self.advertiser.up(now);
+                self.link_changed(true, out);
+            }
+            Input::Link(iface, Link::Down(_)) if iface == self.iface => {
+                self.advertiser.down();
+                self.link_changed(false, out);
+            }
             Input::Link(..)
             | Input::Notice(_)
             | Input::Stream(..)
@@ -418,8 +463,10 @@ impl Role for ForeignAgent {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due = [self.waiting.next(), self.advertiser.due(), self.tunnels.due()];
-        due.into_iter().flatten().min()
+        let kept = self.keeper.as_ref().and_then(Keeper::next);
+        let agents = [self.waiting.next(), self.advertiser.due(), self.tunnels.due()];
+        let due = agents.into_iter().chain([self.handoffs.ending.next(), kept]);
+        due.flatten().min()
     }
 
     fn status(&self) -> Value {
@@ -447,6 +494,13 @@ impl Role for ForeignAgent {
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),
         ];
-        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)))
+        let has_handoffs = self.config.smooth_handoff || self.config.special_tunnels;
+        let handoffs = has_handoffs.then(|| ("handoffs", self.handoffs_status()));
+        let kept = self.keeper.as_ref().map(|keeper| ("buffer", keeper.status()));
+        Value::map(own.into_iter().chain(self.tunnels.status(self.clock)).chain(handoffs).chain(kept))
+    }
+
+    fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.keeper.iter().for_each(|keeper| keeper.holds(each));
     }
 }

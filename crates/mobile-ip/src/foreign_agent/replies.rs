@@ -47,6 +47,7 @@ impl ForeignAgent {
                 return self.deny(now, &pending, code, out);
             }
             self.forget_older(&pending);
+            self.arrived(now, &pending, lifetime, out);
         }
         self.send_reply(&pending, reply, out);
         Ok(())

@@ -21,6 +21,9 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let Pending { mac, ref request, .. } = pending;
+        if let Some(Err(malformed)) = request.previous_agent(&self.config.numbers) {
+            return Err(malformed.into());
+        }
         // A mobile node without a home address names itself by a Network Access Identifier, and gets a home address from its
         // home agent (RFC 2794). This agent needs a home address (RFC 5944, section 3.7.1).
         if request.home.is_unspecified() && request.has_network_access_identifier() && !mac.is_group() {
@@ -276,6 +279,9 @@ impl ForeignAgent {
             && visitor.mac == mac
         {
             visitor.sees(request.identification);
+        }
+        if self.config.smooth_handoff {
+            self.notify_previous(now, &pending, out);
         }
         self.waiting.insert(now + self.patience(&pending.request), pending);
     }

@@ -163,6 +163,15 @@ impl ForeignAgent {
         };
         if heard.is_changed {
             self.adjust(heard.exit, None, out);
+            self.adjust_departures(heard.exit, out);
+        }
+        // The sender of a packet that was forwarded after a smooth handoff is any host.
+        let is_forwarded = self.handoffs.departures.values().any(|departure| departure.care_of == heard.exit);
+        if let Some((sender, bytes)) = heard.error.as_ref().filter(|_| is_forwarded)
+            && self.handoffs.errors.may(now, *sender)
+        {
+            out.send_routed(Packet::new(Mac::ZERO, bytes.clone()));
+            return Some(Ok(()));
         }
         let error = heard
             .error
@@ -173,6 +182,13 @@ impl ForeignAgent {
             out.send(self.iface, Packet::new(mac, bytes));
         }
         Some(Ok(()))
+    }
+
+    /// Returns whether a packet came out of a tunnel of a visitor to this agent.
+    pub(super) fn is_of_visitor(&self, rx: &Rx) -> bool {
+        let entry = rx.tunnel.map(|(entry, _)| entry);
+        let mut visitors = self.visitors.iter();
+        visitors.any(|((host, _), visitor)| Some(*host) == entry && visitor.reverse.is_some())
     }
 
     /// Routes a packet that a visitor has put into a tunnel to this agent, if its home agent has the address of this

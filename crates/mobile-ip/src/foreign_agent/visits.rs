@@ -50,8 +50,7 @@ impl ForeignAgent {
         let mac = pending.mac;
         let ends = now + Duration::from_secs(lifetime.into());
         let route = Route::new(Action::Forward(Hop::mac(self.iface, mac)), Lifetime::Until(ends));
-        out.route(RouteKey::to(class, host), route);
-        self.open_directly(host, route, out);
+        out.route(RouteKey::to(class, host), Route { action: self.action_for(visit, mac), ..route });
         let reached = self.reach(visit, mac, route, out);
         let had_reverse = self.visitors.get(&visit).is_some_and(|before| before.reverse.is_some());
         let asks_reverse = flags.has(RequestFlags::REVERSE);
@@ -62,8 +61,13 @@ impl ForeignAgent {
         let reverse = self.reverse(visit, pending, ends, out);
         let since = self.visitors.get(&visit).map(|before| before.since);
         let seen = self.seen_with(visit, pending);
+        if let Some(departure) = self.handoffs.departures.remove(&visit) {
+            self.tunnels.rebind(Some(departure.care_of), None);
+            self.watch_tunnels(host, out);
+        }
         let visitor = Visitor {
             mac,
+            identification: pending.request.identification,
             number: pending.number,
             seen,
             lifetime,
@@ -74,6 +78,10 @@ impl ForeignAgent {
             since: since.unwrap_or(now),
         };
         self.visitors.insert(visit, visitor);
+        if self.config.direct_tunnels {
+            self.watch_tunnels(host, out);
+        }
+        self.release(visit, mac, out);
         if since.is_none() {
             self.report_exit((host, home_agent), true, out);
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
@@ -119,12 +127,18 @@ impl ForeignAgent {
         seen
     }
 
-    /// Returns the kinds of tunnels that the visitors of a home agent have asked for, except the visitor of `visit`.
+    /// Returns the kinds of tunnels that the visitors of a home agent have asked for, except the visitor of `visit`. Those that
+    /// have left by a smooth handoff count too.
     fn kinds_without(&self, visit: Visit, home_agent: Ipv4Addr) -> TunnelKinds {
         let others = self.visitors.iter().filter(|(other, _)| other.1 == home_agent && **other != visit);
-        others
-            .map(|(_, visitor)| encapsulation::opened(visitor.flags))
-            .fold(TunnelKinds::NONE, TunnelKinds::or)
+        let left = self.handoffs.departures.iter().filter(|(other, _)| other.1 == home_agent);
+        let flags = others.map(|(_, visitor)| visitor.flags).chain(left.map(|(_, departure)| departure.was));
+        flags.map(encapsulation::opened).fold(TunnelKinds::NONE, TunnelKinds::or)
+    }
+
+    /// Returns the kinds of tunnels of a home agent that are opened.
+    pub(super) fn kinds_of(&self, home_agent: Ipv4Addr) -> TunnelKinds {
+        self.kinds_without((Ipv4Addr::UNSPECIFIED, home_agent), home_agent)
     }
 
     /// Returns the packet class of a home agent. If it has none, assigns a free class, and sets the routes for packets
@@ -160,43 +174,51 @@ impl ForeignAgent {
         }
     }
 
-    pub(super) fn leave(&mut self, visit: Visit, out: &mut Outbox) {
-        let Some(visitor) = self.visitors.remove(&visit) else { return };
+    /// Ends a visit, and drops the packets that are kept for the visitor. Returns the visit; `None` if there is none.
+    pub(super) fn leave(&mut self, visit: Visit, out: &mut Outbox) -> Option<Visitor> {
+        let visitor = self.end_visit(visit, out)?;
+        self.end_keeping(visit, out);
+        Some(visitor)
+    }
+
+    /// Ends a visit. The packets that are kept for the visitor stay. Returns the visit; `None` if there is none.
+    pub(super) fn end_visit(&mut self, visit: Visit, out: &mut Outbox) -> Option<Visitor> {
+        let mut visitor = self.visitors.remove(&visit)?;
         let (host, home_agent) = visit;
         self.report_exit(visit, false, out);
-        self.close_directly(host, out);
+        if self.config.direct_tunnels {
+            self.watch_tunnels(host, out);
+        }
         if let Some(Opened { class, .. }) = self.opened.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);
-            if self.visitors.keys().any(|(_, other)| *other == home_agent) {
-                self.open_for(home_agent, self.kinds_without(visit, home_agent), out);
-            } else {
-                self.opened.remove(&home_agent);
-                out.route(self.tunnel(home_agent), None);
-                out.route(RouteKey::all(class), None);
-                for own in self.own_addresses() {
-                    out.route(RouteKey::to(class, own), None);
-                }
-            }
         }
-        self.unreach(visitor.reached, host, out);
+        self.close_unused(home_agent, out);
+        self.unreach(std::mem::take(&mut visitor.reached), host, out);
         if let Some(reverse) = visitor.reverse {
             self.tunnels.rebind(Some(home_agent), None);
             self.end_reverse(host, reverse, out);
         }
-    }
-
-    /// Delivers packets for a visitor out of tunnels of all hosts, if the configuration permits it. The home agents of two
-    /// visitors may have given them the same home address. Then the last one gets these packets.
-    fn open_directly(&self, host: Ipv4Addr, route: Route, out: &mut Outbox) {
-        if self.config.direct_tunnels {
-            out.route(RouteKey::to(self.classes.of_unknown(), host), route);
+        if self.handoffs.arrivals.get(&host).is_some_and(|arrival| !arrival.is_pending()) {
+            self.handoffs.arrivals.remove(&host);
+            self.watch_tunnels(host, out);
         }
+        Some(visitor)
     }
 
-    /// Ends the delivery out of tunnels of all hosts, unless another visitor has the home address.
-    fn close_directly(&self, host: Ipv4Addr, out: &mut Outbox) {
-        if self.config.direct_tunnels && !self.visitors.keys().any(|(other, _)| *other == host) {
-            out.route(RouteKey::to(self.classes.of_unknown(), host), None);
+    /// Closes the tunnels of a home agent if it has no visitors any more, and none has left by a smooth handoff. Otherwise
+    /// opens only the kinds that are still in use.
+    pub(super) fn close_unused(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
+        let Some(Opened { class, .. }) = self.opened.get(&home_agent).copied() else { return };
+        let mut all = self.visitors.keys().chain(self.handoffs.departures.keys());
+        if all.any(|(_, other)| *other == home_agent) {
+            self.open_for(home_agent, self.kinds_of(home_agent), out);
+            return;
+        }
+        self.opened.remove(&home_agent);
+        out.route(self.tunnel(home_agent), None);
+        out.route(RouteKey::all(class), None);
+        for own in self.own_addresses() {
+            out.route(RouteKey::to(class, own), None);
         }
     }
 
@@ -256,6 +278,8 @@ impl ForeignAgent {
         if self.visitors.get(&visit).is_some_and(|visitor| visitor.ends <= now) {
             self.leave(visit, out);
             out.mark(MobileIpEvent::VisitorExpired { host: visit.0 }.into());
+        } else if self.handoffs.departures.get(&visit).is_some_and(|departure| departure.ends <= now) {
+            self.end_departure(visit, out);
         }
     }
 }

@@ -1,17 +1,15 @@
 //! The packets of which a home agent sends several copies. They are to a mobile node with several bindings (RFC 5944,
 //! section 3.8.2.2), or broadcasts of the home network (section 4.3).
 
-use super::{Home, HomeAgent, PASSED};
+use super::{Home, HomeAgent};
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
+use crate::one_tunnel::{self, OneTunnel, in_tunnel};
 use crate::refusal;
-use node::{
-    Action, Class, Datagram, Disposition, Encap, EntryId, Found, IngressPolicy, Lifetime, Outbox, Port,
-    PuntReason, RoleId, Route, Rules, Rx, Verdict, decide, decide_opened, reason,
-};
+use node::{Disposition, Encap, Outbox, PuntReason, Rx, Verdict, reason};
 use wire::icmp::IcmpError;
-use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, fragment, identity, ipip, ipv4, tunnel, tunnel::Kind};
+use wire::{Instant, Ipv4Addr, Mac, Packet, ipip, ipv4, tunnel, tunnel::Kind};
 
 impl HomeAgent {
     /// Sends a copy of a packet to each care-of address of its destination. The table checks each copy as if there were only
@@ -38,15 +36,7 @@ impl HomeAgent {
             return out.discard(rx.iface, packet, reason::TTL_EXPIRED);
         }
         for verdict in verdicts {
-            let copies = match verdict.disposition {
-                Disposition::Encap(encap) => match verdict.cut {
-                    Some(mtu) => self.pieces_in_tunnel(&packet, encap, mtu),
-                    None => self.in_tunnel(&packet, encap).map(|copy| vec![copy]),
-                },
-                Disposition::Drop(reason) => Err(reason),
-                _ => Err(reason::NO_ROUTE),
-            };
-            match copies {
+            match one_tunnel::enclosed(&packet, &verdict, &mut self.outer_id) {
                 Ok(copies) => copies.into_iter().for_each(|copy| out.send_routed(copy)),
                 Err(reason) => out.discard(rx.iface, packet.clone(), reason),
             }
@@ -55,13 +45,9 @@ impl HomeAgent {
 
     /// Decides about a copy of a packet for the tunnel to a care-of address.
     fn judge_copy(&self, now: Instant, rx: &Rx, packet: &Packet, care_of: Ipv4Addr) -> Verdict {
-        let rules = OneTunnel { encap: self.encap(rx.header.dst, care_of), agent: self };
-        let datagram = Datagram::new(&rx.header, ipv4::total_len(&packet.bytes));
-        let port = Port { iface: rx.iface, from: None };
-        match rx.tunnel {
-            Some(_) => decide_opened(&rules, now, port, Class::WIRE, &datagram),
-            None => decide(&rules, now, port, &datagram),
-        }
+        let tunnel =
+            OneTunnel { encap: self.encap(rx.header.dst, care_of), is_own: |address| self.is_own(address) };
+        tunnel.judge(now, rx, packet)
     }
 
     /// Sends a copy of a broadcast of the home network to each binding that asked for broadcasts with flag B. Copies that
@@ -88,10 +74,11 @@ impl HomeAgent {
             let copy = if len + layers > usize::from(encap.reported) {
                 Err(reason::TOO_BIG)
             } else if layers == 0 {
-                self.in_tunnel(packet, encap)
+                in_tunnel(packet, encap, &mut self.outer_id)
             } else {
                 let inner = Encap { src: own, dst: host, kind: Kind::IpInIp, ..encap };
-                self.in_tunnel(packet, inner).and_then(|inner| self.in_tunnel(&inner, encap))
+                in_tunnel(packet, inner, &mut self.outer_id)
+                    .and_then(|inner| in_tunnel(&inner, encap, &mut self.outer_id))
             };
             match copy {
                 Ok(copy) => out.send_routed(copy),
@@ -114,7 +101,7 @@ impl HomeAgent {
             Err(malformed) => return self.refused.end(rx.iface, packet, Err(malformed.into()), out),
         };
         // A visitor of the foreign agent with the same address puts its packets into a tunnel to that agent.
-        let is_shared = self.config.foreign.contains(&self.config.address.address);
+        let is_shared = self.is_shared();
         let is_delivery = rx.header.src == header.src && is_shared;
         let is_of_another = is_shared && self.mobile_nodes.first(header.src).is_none();
         if is_delivery || is_of_another || self.is_for_visitor(rx.header.src, &header) {
@@ -172,19 +159,15 @@ impl HomeAgent {
     /// that agent believes that the destination visits this host, but the foreign agent on this host has forgotten the
     /// visit, the packet comes back. It must not circle. Returns false if no foreign agent has the address of this agent.
     fn has_come_back(&mut self, packet: &[u8], ttl: u8) -> bool {
-        if !self.config.foreign.contains(&self.config.address.address) {
+        if !self.is_shared() {
             return false;
         }
-        let id = identity(packet);
-        if let Some((_, before)) = self.passed.iter_mut().find(|(other, _)| *other == id) {
-            *before = ttl.max(*before);
-            return ttl < *before;
-        }
-        if self.passed.len() >= PASSED {
-            self.passed.pop_front();
-        }
-        self.passed.push_back((id, ttl));
-        false
+        self.passed.has_come_back(packet, ttl)
+    }
+
+    /// Returns whether a foreign agent on this host has the address of this agent.
+    pub(super) fn is_shared(&self) -> bool {
+        self.config.foreign.contains(&self.config.address.address)
     }
 
     /// Returns whether an address belongs to this host.
@@ -200,20 +183,6 @@ impl HomeAgent {
         !own.any(|own| own.is_broadcast(sender)) && self.error_limit.may(now, sender)
     }
 
-    /// Returns the fragments of a packet, each of at most `mtu` bytes and in the tunnel.
-    fn pieces_in_tunnel(&mut self, packet: &Packet, encap: Encap, mtu: u16) -> Result<Vec<Packet>, Reason> {
-        let pieces = fragment::pieces(&packet.bytes, mtu)?;
-        pieces.into_iter().map(|bytes| self.in_tunnel(&Packet { bytes, ..packet.clone() }, encap)).collect()
-    }
-
-    /// Returns a copy of a packet in a tunnel. Fails if the packet does not fit into a datagram. The outer headers have
-    /// consecutive identifications, because the fragments of a packet share the packet's identification.
-    fn in_tunnel(&mut self, packet: &Packet, encap: Encap) -> Result<Packet, Reason> {
-        self.outer_id = self.outer_id.wrapping_add(1);
-        let bytes = tunnel::encapsulate(encap.kind, &packet.bytes, encap.src, encap.dst, self.outer_id)?;
-        Ok(Packet { bytes, ..packet.clone() })
-    }
-
     /// Sends an ICMP error to the sender of a packet, if [`Self::may_send_error`] permits it.
     fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
         let Some(bytes) = error.about(&about.bytes, self.config.address.address) else { return };
@@ -221,31 +190,6 @@ impl HomeAgent {
         if sender.is_some_and(|to| self.may_send_error(now, to)) {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }
-    }
-}
-
-/// The rules of a node that has one route: into a tunnel of this agent.
-struct OneTunnel<'a> {
-    encap: Encap,
-    agent: &'a HomeAgent,
-}
-
-impl Rules for OneTunnel<'_> {
-    fn ingress_policy(&self, port: Port) -> (RoleId, IngressPolicy) {
-        (RoleId::NODE, IngressPolicy::default_of(port))
-    }
-
-    fn route(&self, _: Instant, _: Class, _: Ipv4Addr, _: Ipv4Addr) -> Option<Found> {
-        let route = Route::new(Action::Tunnel(self.encap), Lifetime::Permanent);
-        Some(Found { entry: EntryId(0), owner: RoleId::NODE, route })
-    }
-
-    fn reverse_path(&self, _: Instant, _: Class, _: Ipv4Addr) -> Option<Found> {
-        None
-    }
-
-    fn is_own(&self, address: Ipv4Addr) -> bool {
-        self.agent.is_own(address)
     }
 }
 

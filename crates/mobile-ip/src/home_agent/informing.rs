@@ -399,7 +399,7 @@ impl HomeAgent {
         let payload = Binding::Update(update).emit(&informer.numbers);
         let bytes = datagram(from, to, ipv4::DEFAULT_TTL, &payload);
         out.send_routed(Packet::new(Mac::ZERO, bytes));
-        out.mark(MobileIpEvent::UpdateSent { host, correspondent, lifetime }.into());
+        out.mark(MobileIpEvent::CorrespondentInformed { host, correspondent, lifetime }.into());
         true
     }
 

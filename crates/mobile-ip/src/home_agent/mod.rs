@@ -13,6 +13,7 @@ mod bindings;
 mod copies;
 mod informing;
 mod requests;
+mod special;
 
 pub use informing::{NOT_SERVED, TOO_MANY_TARGETS, UNMATCHED_ACKNOWLEDGE};
 
@@ -24,6 +25,7 @@ use crate::encapsulation;
 use crate::limiter::Limiter;
 use crate::mark::{HOME_AGENT, MobileIpEvent};
 use crate::message::{ALL_AGENTS, AgentFlags, Code, PORT, Request, RequestFlags};
+use crate::passed::Passed;
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
@@ -35,10 +37,10 @@ use node::{
     Announcer, Boot, Expiry, FailedAct, Input, Link, Listen, Notification, Outbox, Proto, PuntReason,
     Refusals, Rng, Role, RouteKey, Rx, Value,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use wire::{
-    Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, PacketId, Prefix, Reason,
-    SocketAddrV4, ntp_distance,
+    Duration, Iface, Instant, InterfaceAddress, Ipv4Addr, Mac, Packet, Prefix, Reason, SocketAddrV4,
+    ntp_distance,
 };
 use wire::{icmp, ipv4};
 
@@ -98,10 +100,6 @@ struct Accepted {
 /// a mobile node waits at least 1 s for a reply.
 const UNDER_WAY: usize = 16_384;
 
-/// The number of packets out of reverse tunnels that are recognized if they come back (not from an RFC). With more packets
-/// under way, some circle until their time to live ends.
-const PASSED: usize = 256;
-
 /// The role of a home agent (RFC 5944, section 3.8).
 #[derive(Debug)]
 pub struct HomeAgent {
@@ -150,9 +148,8 @@ pub struct HomeAgent {
     /// the visitor. Each has the largest time to live of packets for the visitor out of the reverse tunnel of a mobile
     /// node with the same begin, by the mobile node.
     exits: BTreeMap<(Ipv4Addr, Ipv4Addr), BTreeMap<Ipv4Addr, u8>>,
-    /// The last packets out of reverse tunnels, the oldest first, with their time to live; at most [`PASSED`]. Empty
-    /// unless a foreign agent on this host has the same address.
-    passed: VecDeque<(PacketId, u8)>,
+    /// The last packets out of reverse tunnels. Empty unless a foreign agent on this host has the same address.
+    passed: Passed,
     /// The number of packets from reverse tunnels that were forwarded.
     reversed: u64,
     refused: Refusals,
@@ -175,6 +172,9 @@ impl HomeAgent {
             listens.push(Listen::Transit(Proto::Udp(PORT), Prefix::host(all)));
         }
         listens.extend(broadcasts(config.address).map(|to| Listen::Group(iface, to)));
+        if config.special_tunnels {
+            listens.push(Listen::Transit(Proto::IpIp, config.address.link));
+        }
         let nonces = rng.fork("nonces");
         let advertiser = Advertiser::new(
             iface,
@@ -210,7 +210,7 @@ impl HomeAgent {
             outer_id: 0,
             codes: ReplyCounts::default(),
             exits: BTreeMap::new(),
-            passed: VecDeque::new(),
+            passed: Passed::default(),
             reversed: 0,
             refused: Refusals::default(),
             config,
@@ -292,6 +292,7 @@ impl HomeAgent {
             ipv4::IPIP | ipv4::MINIMAL | ipv4::GRE if rx.header.dst == self.config.address.address => {
                 self.reverse(now, rx, packet, out);
             }
+            ipv4::IPIP if self.config.special_tunnels => self.special(rx, packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
                 match self.tunnel_error(now, rx.payload(&packet), out) {
                     // It may be about a reverse tunnel of a foreign agent on this host.

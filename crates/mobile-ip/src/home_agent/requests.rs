@@ -10,7 +10,7 @@ use crate::message::{
 use crate::refusal;
 use node::{Outbox, Rx, reason};
 use wire::ipv4;
-use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
+use wire::{Iface, Instant, Ipv4Addr, Mac, Malformed, Packet, Reason, SocketAddrV4, ntp_distance};
 
 impl HomeAgent {
     pub(super) fn registration(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
@@ -26,6 +26,10 @@ impl HomeAgent {
         let known = if self.informs() { vec![self.config.numbers.warning_extension] } else { Vec::new() };
         let received = match Received::knowing(rx.header, rx.payload(&packet), &known) {
             Ok(received) => received,
+            // The foreign agent with the same address may know what this agent does not.
+            Err(Malformed("mip_unknown_extension" | "mip_unknown_type")) if self.is_shared() => {
+                return out.pass(rx, packet);
+            }
             Err(malformed) => return self.drop_packet(rx, packet, malformed.into(), out),
         };
         if self.is_for_foreign_agent(&rx, &received.message) {

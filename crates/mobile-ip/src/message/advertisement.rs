@@ -62,6 +62,11 @@ impl AgentFlags {
     /// T: the agent supports reverse tunnels (RFC 3024).
     pub const REVERSE: Self = Self(0x0100);
 
+    /// Returns S: the agent offers smooth handoffs (draft-ietf-mobileip-optim-09, section 7.1).
+    pub fn smooth(numbers: &super::Numbers) -> Self {
+        Self(numbers.smooth_flag.into())
+    }
+
     /// Returns whether any flag of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0

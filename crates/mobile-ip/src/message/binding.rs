@@ -372,7 +372,7 @@ impl Generalized {
     }
 
     /// Parses an extension that is the rest of a message.
-    fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         if bytes.is_empty() {
             return Err(Malformed("mip_binding_unauthenticated"));
         }
@@ -393,7 +393,7 @@ impl Generalized {
         }
     }
 
-    fn emit(&self, out: &mut Vec<u8>) {
+    pub(super) fn emit(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&Self::head(self.subtype, self.authenticator.len(), self.spi));
         out.extend_from_slice(&self.authenticator);
     }

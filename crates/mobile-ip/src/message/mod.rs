@@ -5,6 +5,7 @@
 //!   [`Extension`]s.
 //! - [`Binding`]: messages of route optimization, to or from UDP port 434 (draft-ietf-mobileip-optim-09). Their
 //!   [`Numbers`] are configurable. [`PreviousAgent`] is an extension of a request.
+//! - [`BufferControl`]: asks a foreign agent to keep packets (draft-mkhalil-mobileip-buffer-00).
 //!
 //! Extensions of advertisements and of registration messages have separate type numbers. A message with an extension of
 //! an unknown type from 0 to 127 is dropped without an answer. An extension of an unknown type from 128 to 255 is
@@ -12,6 +13,7 @@
 
 mod advertisement;
 mod binding;
+mod buffer_control;
 mod code;
 mod extension;
 mod numbers;
@@ -22,6 +24,7 @@ mod solicitation;
 
 pub use advertisement::{ADVERTISEMENT, Advertisement, AgentFlags};
 pub use binding::{Acknowledge, Binding, BindingRequest, Generalized, Status, Update, Warning};
+pub use buffer_control::{Asks, BufferControl};
 pub use code::Code;
 pub use extension::{Algorithm, Association, Authentication, Between, Extension};
 pub use numbers::Numbers;

@@ -18,6 +18,10 @@ pub struct Numbers {
     pub update: u8,
     /// The message type of a Binding Acknowledge; default 19. RFC 4857 uses it for another message.
     pub acknowledge: u8,
+    /// The message type of a Buffer Control Request (draft-mkhalil-mobileip-buffer-00); default 20 (the draft has no number).
+    pub buffer_control: u8,
+    /// The type of the IP Filter Extension of a Buffer Control Request; default 200 (the draft has no number).
+    pub ip_filter: u8,
     /// The type of the Binding Warning Extension of a Registration Request; default 16.
     pub warning_extension: u8,
     /// The type of the Previous Foreign Agent Notification Extension of a Registration Request; default 96.
@@ -40,6 +44,8 @@ impl Default for Numbers {
             request: 17,
             update: 18,
             acknowledge: 19,
+            buffer_control: 20,
+            ip_filter: 200,
             warning_extension: 16,
             previous_agent: 96,
             route_authentication: 250,
@@ -68,13 +74,16 @@ impl Numbers {
     /// Checks the numbers. An error names the key `numbers` and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         let error = |problem: &str| Err(ConfigError::new("numbers", problem));
-        let messages = [self.warning, self.request, self.update, self.acknowledge];
+        let messages = [self.warning, self.request, self.update, self.acknowledge, self.buffer_control];
         if !distinct(&messages) || messages.iter().any(|kind| MESSAGES.contains(kind)) {
-            return error("the four message types must differ from each other, and from 1, 3 and 4");
+            return error("the five message types must differ from each other, and from 1, 3 and 4");
         }
         let extensions = self.extensions();
         if !distinct(&extensions) || extensions.iter().any(|kind| EXTENSIONS.contains(kind)) {
             return error("the two extension types must differ from each other, and from 32 to 34 and 36");
+        }
+        if EXTENSIONS.contains(&self.ip_filter) {
+            return error("`ip_filter` must differ from 32 to 34 and 36");
         }
         if self.route_authentication == self.smooth_authentication {
             return error("`route_authentication` and `smooth_authentication` must differ");

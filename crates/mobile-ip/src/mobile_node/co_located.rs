@@ -165,6 +165,7 @@ impl MobileNode {
                 .with(encapsulation::asks(self.config.encapsulation), true),
             encapsulating: false,
             is_co_located: true,
+            is_smooth: false,
         })
     }
 }

@@ -103,6 +103,11 @@ pub(super) fn listens(iface: Iface, config: &MobileNodeConfig) -> Vec<Listen> {
     if config.reverse_tunnel != ReverseTunnel::None && config.care_of != CareOf::Agent {
         listens.push(Listen::IcmpAbout(Proto::IpIp));
     }
+    if config.named_packets > 0 {
+        listens.extend(
+            [ipv4::ICMP, ipv4::UDP, ipv4::TCP, ipv4::SCTP].map(|kind| Listen::Local(Proto::Ip(kind))),
+        );
+    }
     if config.broadcasts {
         listens.push(Listen::Local(Proto::IpIp));
         listens.extend(config.address.broadcast().map(|to| Listen::Group(iface, to)));

@@ -88,9 +88,9 @@ pub(super) fn step(teller: &mut Teller<MobileIp>, words: &[&str]) -> Option<(Str
     Some(("up".to_owned(), from_person("router", &datagram(from, to, ttl, &payload))))
 }
 
-/// Returns the message of route optimization in a packet; `None` if the packet has none.
-pub(super) fn message(packet: &Packet) -> Option<Binding> {
-    let (header, payload) = Header::parse(&packet.bytes).ok()?;
+/// Returns the message of route optimization in a datagram; `None` if it has none.
+pub(super) fn message(bytes: &[u8]) -> Option<Binding> {
+    let (header, payload) = Header::parse(bytes).ok()?;
     Some(Binding::received(&header, payload, &Numbers::default()).ok()??.1)
 }
 
@@ -124,7 +124,9 @@ pub(super) fn name(message: &Binding) -> String {
             format!("binding request: {home}{}", nonces(*identification))
         }
         Binding::Warning(Warning { home, targets }) => {
-            format!("warning: {home}, {} targets", targets.len())
+            let named =
+                if targets.len() > 2 { format!("{} targets", targets.len()) } else { format!("{targets:?}") };
+            format!("warning: {home}, {named}")
         }
     }
 }

@@ -2,12 +2,13 @@
 //! correspondent.
 
 mod bindings;
+mod handoffs;
 
 use crate::transcript::{Cast, Teller, WALL};
 use auth::Key as Secret;
 use mobile_ip::message::{
-    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Binding, Code, Extension, PORT,
-    Received, Registration, Reply, Request, RequestFlags, Solicitation, Update, datagram,
+    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Binding, Code, Extension,
+    Numbers, PORT, Received, Registration, Reply, Request, RequestFlags, Solicitation, Update, datagram,
 };
 use mobile_ip::{Correspondent, ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
@@ -200,6 +201,17 @@ impl Cast for MobileIp {
                 let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
                 ("up".to_owned(), from_person("router", &error))
             }
+            ["control", asks, ref args @ ..] => handoffs::ask(teller, asks, &Args::new(args)),
+            ["update", "from", from, ref args @ ..] => handoffs::update(teller, from, &Args::new(args)),
+            // A foreign agent returns a packet in a special tunnel to the home agent.
+            ["returned", "by", from, "for", to, ref args @ ..] => {
+                let inner = number(teller, CORRESPONDENT, args.first().unwrap_or(&to).parse().unwrap());
+                let outer = ipip::encapsulate(&inner, person(from).0, to.parse().unwrap(), 1).unwrap();
+                ("up".to_owned(), from_person("router", &outer))
+            }
+            ["acknowledge", "from", from, ref args @ ..] => {
+                handoffs::acknowledge(teller, from, &Args::new(args))
+            }
             _ => match bindings::step(teller, words) {
                 Some(made) => made,
                 None => flagged(teller, words),
@@ -214,10 +226,10 @@ impl Cast for MobileIp {
             return arp_name(&arp::Message::parse(&packet.bytes).unwrap());
         }
         let (header, payload) = Header::parse(&packet.bytes).unwrap();
-        if let Some(message) = bindings::message(packet) {
-            return bindings::name(&message);
+        if let Some(name) = binding_name(&packet.bytes) {
+            return name;
         }
-        if let Ok(received) = Received::parse(&packet.bytes)
+        if let Ok(received) = Received::knowing(header, payload, &Numbers::default().extensions())
             && received.src_port == PORT
         {
             return registration_name(&received);
@@ -227,7 +239,9 @@ impl Cast for MobileIp {
             let reverse = if said.flags.has(AgentFlags::REVERSE) { ", reverse tunnels" } else { "" };
             let minimal = if said.flags.has(AgentFlags::MINIMAL) { ", minimal encapsulation" } else { "" };
             let gre = if said.flags.has(AgentFlags::GRE) { ", GRE" } else { "" };
-            return format!("advertisement {}{busy}{reverse}{minimal}{gre}", said.sequence);
+            let smooth = AgentFlags::smooth(&Numbers::default());
+            let smooth = if said.flags.has(smooth) { ", smooth handoffs" } else { "" };
+            return format!("advertisement {}{busy}{reverse}{minimal}{gre}{smooth}", said.sequence);
         }
         if Solicitation::parse(&header, payload).is_ok() {
             return "solicitation".to_owned();
@@ -248,10 +262,12 @@ impl Cast for MobileIp {
     }
 
     fn heed(&mut self, packet: &Packet) {
-        if let Some(Binding::Update(update)) = bindings::message(packet) {
+        if let Some(Binding::Update(update)) = bindings::message(&packet.bytes) {
             self.update = Some(update);
         }
-        if let Ok(Received { message: Registration::Request(request), .. }) = Received::parse(&packet.bytes) {
+        let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
+        let received = Received::knowing(header, payload, &Numbers::default().extensions());
+        if let Ok(Received { message: Registration::Request(request), .. }) = received {
             self.request = Some(request);
         }
     }
@@ -336,6 +352,10 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
         let style = Extension::Skipped { kind: 130, data: data.as_bytes().to_vec() };
         request.extensions.push(style);
     }
+    handoffs::name_previous(&mut request, args);
+    if args.has("by_mn") {
+        request.sign(Between::MobileForeign, &association(Between::MobileForeign));
+    }
     if from == "fa2" && !args.has("alone") {
         let ours = association(Between::ForeignHome);
         let key = if args.has("false") { Secret::new([0; 16]) } else { ours.key.clone() };
@@ -413,6 +433,7 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
         .with(AgentFlags::REVERSE, args.has("reverse"))
         .with(AgentFlags::MINIMAL, args.has("minimal"))
         .with(AgentFlags::GRE, args.has("gre"))
+        .with(AgentFlags::smooth(&Numbers::default()), args.has("smooth"))
         .with(AgentFlags::REGISTRATION_REQUIRED, args.has("required"));
     let said = Advertisement {
         src,
@@ -564,8 +585,17 @@ fn tunnel_name(bytes: &[u8]) -> String {
     };
     match tunnel::decapsulate(bytes) {
         Ok((outer, inner)) => format!("{} in a {of}tunnel to {}", tunnel_name(&inner), outer.dst),
-        Err(_) => data_name(bytes),
+        Err(_) => binding_name(bytes).unwrap_or_else(|| data_name(bytes)),
     }
+}
+
+/// Returns the name of a datagram if it is a message of route optimization or about kept packets.
+fn binding_name(bytes: &[u8]) -> Option<String> {
+    let (header, _) = Header::parse(bytes).ok()?;
+    handoffs::control_name(bytes).or_else(|| {
+        let message = bindings::message(bytes)?;
+        Some(handoffs::name(&message, header.dst).unwrap_or_else(|| bindings::name(&message)))
+    })
 }
 
 fn data_name(bytes: &[u8]) -> String {
@@ -611,8 +641,12 @@ fn registration_name(received: &Received) -> String {
             let Request { home, care_of, lifetime, flags, home_agent, .. } = request;
             // Most requests are to the home agent of the transcripts.
             let of = if *home_agent == HOME_AGENT { String::new() } else { format!(" of {home_agent}") };
+            let previous = request.previous_agent(&Numbers::default()).map(Result::unwrap);
+            let previous = previous.map_or_else(String::new, |said| {
+                format!(", comes from {} ({} s)", said.previous, said.lifetime)
+            });
             let flags = if flags.0 == 0 { String::new() } else { format!(" with {}", flags.letters()) };
-            format!("request: {home}{of} at {care_of} for {lifetime} s{flags}, signed by {names}")
+            format!("request: {home}{of} at {care_of} for {lifetime} s{flags}, signed by {names}{previous}")
         }
         Registration::Reply(reply) => {
             let names = signed(&|kind| reply.verify(kind, &association(kind)));

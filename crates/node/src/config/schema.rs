@@ -27,6 +27,15 @@ pub fn spans(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": span(generator) })
 }
 
+/// Returns the schema of a rate as [`super::rate`] reads it, for example `2Mb/s`.
+pub fn rate(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "pattern": "^[0-9]*[1-9][0-9]*(b|kb|Mb|Gb)/s$",
+        "examples": ["2Mb/s", "64kb/s"],
+    })
+}
+
 /// Returns the schema of any text, for values that [`super::text`] reads.
 pub fn text(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string" })

@@ -1,11 +1,8 @@
-//! Mobile IP: solicitations, registration requests and replies, and the messages of route optimization. Advertisements are
-//! beacons, so they are not control messages.
+//! Mobile IP: solicitations, registration requests and replies, and the messages of route optimization with their default
+//! numbers. Advertisements are beacons, so they are not control messages.
 
 use super::Names;
-use ::mobile_ip::message::{
-    Acknowledge, Binding, BindingRequest, Numbers, PORT, Registration, Reply, Request, SOLICITATION, Update,
-    Warning,
-};
+use ::mobile_ip::message::{Binding, Numbers, PORT, Registration, Reply, Request, SOLICITATION, Update};
 use std::fmt;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, udp};
@@ -33,13 +30,13 @@ impl Message {
         if datagram.src_port != PORT && datagram.dst_port != PORT {
             return None;
         }
-        if let Some(message) = Binding::parse(datagram.payload, &Numbers::default()) {
-            return Some(match message {
-                Ok(said) => (said.home(), Self::Binding(said)),
-                Err(malformed) => (ip.src, Self::Unreadable(malformed.0)),
-            });
+        let numbers = Numbers::default();
+        match Binding::parse(datagram.payload, &numbers) {
+            Some(Ok(said)) => return Some((said.home(), Self::Binding(said))),
+            Some(Err(malformed)) => return Some((ip.src, Self::Unreadable(malformed.0))),
+            None => {}
         }
-        Some(match Registration::parse(datagram.payload) {
+        Some(match Registration::parse_knowing(datagram.payload, &numbers.extensions()) {
             Ok(
                 said
                 @ (Registration::Request(Request { home, .. }) | Registration::Reply(Reply { home, .. })),
@@ -70,19 +67,7 @@ impl Message {
                 fields.push(("home agent", reply.home_agent.to_string()));
                 fields.push(("extensions", reply.extensions.len().to_string()));
             }
-            Self::Binding(message) => {
-                fields.push(("type", name(message).to_owned()));
-                fields.push(("home address", message.home().to_string()));
-                match message {
-                    Binding::Update(update) => {
-                        fields.push(("lifetime", update.lifetime.to_string()));
-                        fields.push(("care-of address", update.care_of.to_string()));
-                    }
-                    Binding::Acknowledge(answer) => fields.push(("status", answer.status.0.to_string())),
-                    Binding::Warning(warning) => fields.push(("targets", warning.targets.len().to_string())),
-                    Binding::Request(_) => {}
-                }
-            }
+            Self::Binding(said) => binding(said, fields),
             Self::Unreadable(why) => fields.push(("unreadable", (*why).to_owned())),
         }
     }
@@ -92,15 +77,14 @@ impl Message {
             Self::Registration(
                 Registration::Request(Request { identification, .. })
                 | Registration::Reply(Reply { identification, .. }),
-            )
-            | Self::Binding(
-                Binding::Request(BindingRequest { identification, .. })
-                | Binding::Update(Update { identification: Some(identification), .. })
-                | Binding::Acknowledge(Acknowledge { identification: Some(identification), .. }),
-            ) => identification,
-            _ => return String::new(),
+            ) => Some(*identification),
+            Self::Binding(Binding::Update(said)) => said.identification,
+            Self::Binding(Binding::Acknowledge(said)) => said.identification,
+            Self::Binding(Binding::Request(said)) => Some(said.identification),
+            Self::Binding(Binding::Warning(_)) | Self::Solicitation | Self::Unreadable(_) => None,
         };
-        format!(", identification {}", names.since_begin(*identification))
+        identification
+            .map_or_else(String::new, |time| format!(", identification {}", names.since_begin(time)))
     }
 
     pub(super) fn write(&self, f: &mut fmt::Formatter<'_>, src: Ipv4Addr, dst: Ipv4Addr) -> fmt::Result {
@@ -114,29 +98,43 @@ impl Message {
                 let Reply { home, code, lifetime, .. } = reply;
                 write!(f, "registration reply {home} code {code} for {lifetime} s, {src} > {dst}")
             }
-            Self::Binding(message) => {
-                write!(f, "{} {}", name(message), message.home())?;
-                match message {
-                    Binding::Update(Update { care_of, lifetime, .. }) => {
-                        write!(f, " at {care_of} for {lifetime} s")?;
+            Self::Binding(said) => {
+                let home = said.home();
+                match said {
+                    Binding::Warning(said) => {
+                        write!(f, "binding warning {home} about {} hosts, {src} > {dst}", said.targets.len())
                     }
-                    Binding::Acknowledge(Acknowledge { status, .. }) => write!(f, " status {}", status.0)?,
-                    Binding::Warning(Warning { targets, .. }) => write!(f, " for {} targets", targets.len())?,
-                    Binding::Request(_) => {}
+                    Binding::Request(_) => write!(f, "binding request {home}, {src} > {dst}"),
+                    Binding::Update(Update { care_of, lifetime, .. }) => {
+                        write!(f, "binding update {home} at {care_of} for {lifetime} s, {src} > {dst}")
+                    }
+                    Binding::Acknowledge(said) => {
+                        write!(f, "binding acknowledge {home} status {}, {src} > {dst}", said.status.0)
+                    }
                 }
-                write!(f, ", {src} > {dst}")
             }
             Self::Unreadable(why) => write!(f, "registration message {src} > {dst}, unreadable: {why}"),
         }
     }
 }
 
-/// Returns the name of a message of route optimization.
-const fn name(message: &Binding) -> &'static str {
-    match message {
+/// Adds the fields of a message of route optimization that must be equal on both backends.
+fn binding(said: &Binding, fields: &mut Vec<(&'static str, String)>) {
+    let kind = match said {
         Binding::Warning(_) => "binding warning",
         Binding::Request(_) => "binding request",
         Binding::Update(_) => "binding update",
         Binding::Acknowledge(_) => "binding acknowledge",
+    };
+    fields.push(("type", kind.to_owned()));
+    fields.push(("home address", said.home().to_string()));
+    match said {
+        Binding::Warning(said) => fields.push(("targets", format!("{:?}", said.targets))),
+        Binding::Request(_) => {}
+        Binding::Update(said) => {
+            fields.push(("lifetime", said.lifetime.to_string()));
+            fields.push(("care-of address", said.care_of.to_string()));
+        }
+        Binding::Acknowledge(said) => fields.push(("status", said.status.0.to_string())),
     }
 }

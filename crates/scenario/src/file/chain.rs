@@ -22,8 +22,8 @@ pub(crate) struct ChainTable {
     #[schemars(range(max = MOST_ROUTERS))]
     routers: u32,
     /// Bits per second of each link, for example `10Mb/s`: in each direction, or with half `duplex` for both together.
-    #[serde(deserialize_with = "units::rate")]
-    #[schemars(schema_with = "units::schema_rate")]
+    #[serde(deserialize_with = "node::config::rate")]
+    #[schemars(schema_with = "node::config::schema::rate")]
     rate: u64,
     /// The delay of each link: one for both directions, or a list of two: from the first end to the second, and back.
     #[serde(deserialize_with = "units::delay")]

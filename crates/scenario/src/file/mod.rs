@@ -31,6 +31,7 @@ pub use error::ScenarioError;
 pub use event::{EventTable, RandomTable, Step};
 pub use host_config::{host_config, host_config_error};
 pub use nearest::did_you_mean;
+pub use node::config::parse_rate;
 pub use phase::is_shifted;
 pub use repetition::Repetition;
 pub use schema::schema;
@@ -38,7 +39,6 @@ pub use secret::has_keys;
 pub use settings::roles_of;
 pub use settings::{Setting, redacted};
 pub use sweep::{SweepPart, SweepTable};
-pub use units::parse_rate;
 
 use crate::Plan;
 use crate::program::Program;
@@ -154,8 +154,8 @@ link_table! {
         /// The hosts at the two ends of the wire.
         pub(crate) ends: [String; 2],
         /// Bits per second in each direction, for example `2Mb/s`.
-        #[serde(deserialize_with = "units::rate")]
-        #[schemars(schema_with = "units::schema_rate")]
+        #[serde(deserialize_with = "node::config::rate")]
+        #[schemars(schema_with = "node::config::schema::rate")]
         pub(crate) rate: u64,
         /// One delay for both directions, or a list of two: from the first end to the second, and back.
         #[serde(deserialize_with = "units::delay")]
@@ -174,8 +174,8 @@ link_table! {
         pub(crate) station: String,
         /// Bits per second that all radios of the cell share, for example `2Mb/s`. With full `duplex`: the rate of the
         /// station.
-        #[serde(deserialize_with = "units::rate")]
-        #[schemars(schema_with = "units::schema_rate")]
+        #[serde(deserialize_with = "node::config::rate")]
+        #[schemars(schema_with = "node::config::schema::rate")]
         pub(crate) rate: u64,
         /// `half`: all radios of the cell share one medium. `full`: the cell is a switch, into which hosts are plugged by
         /// cables. The station and each host send without waiting for others, and a host that moves is notified that
@@ -183,8 +183,8 @@ link_table! {
         #[serde(default)]
         pub(crate) duplex: Duplex,
         /// With full `duplex`: bits per second at which each host sends [default: the value of rate].
-        #[serde(default, deserialize_with = "units::some_rate")]
-        #[schemars(schema_with = "units::schema_rate")]
+        #[serde(default, deserialize_with = "node::config::some_rate")]
+        #[schemars(schema_with = "node::config::schema::rate")]
         pub(crate) uplink_rate: Option<u64>,
         /// The propagation delay of frames in the cell [default: 0 s].
         #[serde(default, deserialize_with = "node::config::span")]
@@ -225,8 +225,8 @@ link_table! {
         #[schemars(length(min = 2))]
         pub(crate) hosts: Vec<String>,
         /// Bits per second that all hosts share in both directions, for example `10Mb/s`.
-        #[serde(deserialize_with = "units::rate")]
-        #[schemars(schema_with = "units::schema_rate")]
+        #[serde(deserialize_with = "node::config::rate")]
+        #[schemars(schema_with = "node::config::schema::rate")]
         pub(crate) rate: u64,
         /// The propagation delay of frames [default: 0 s].
         #[serde(default, deserialize_with = "node::config::span")]
@@ -479,10 +479,13 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("mobile-ip/drive", include_str!("../../../../scenarios/mobile-ip/drive.toml")),
     ("mobile-ip/narrow-path", include_str!("../../../../scenarios/mobile-ip/narrow-path.toml")),
     ("mobile-ip/route-optimization", include_str!("../../../../scenarios/mobile-ip/route-optimization.toml")),
+    ("mobile-ip/smooth-handoff", include_str!("../../../../scenarios/mobile-ip/smooth-handoff.toml")),
     ("mobile-ip/triangle", include_str!("../../../../scenarios/mobile-ip/triangle.toml")),
     ("mobile-ip/triangle-shared", include_str!("../../../../scenarios/mobile-ip/triangle-shared.toml")),
     ("mobile-ip/movement-detection", include_str!("../../../../scenarios/mobile-ip/movement-detection.toml")),
     ("mobile-ip/movement-overlap", include_str!("../../../../scenarios/mobile-ip/movement-overlap.toml")),
+    ("mobile-ip/registration-delay", include_str!("../../../../scenarios/mobile-ip/registration-delay.toml")),
+    ("mobile-ip/satellite", include_str!("../../../../scenarios/mobile-ip/satellite.toml")),
     ("indirect-tcp/handoff-time", include_str!("../../../../scenarios/indirect-tcp/handoff-time.toml")),
     ("sigma/handoff", include_str!("../../../../scenarios/sigma/handoff.toml")),
     ("sigma/mobile-ip", include_str!("../../../../scenarios/sigma/mobile-ip.toml")),

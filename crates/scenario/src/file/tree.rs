@@ -20,8 +20,8 @@ pub(crate) struct TreeTable {
     /// The number of mobile hosts, which are spread evenly below the lowest routers.
     hosts: u32,
     /// Bits per second of each wire in each direction, for example `2Mb/s`.
-    #[serde(deserialize_with = "units::rate")]
-    #[schemars(schema_with = "units::schema_rate")]
+    #[serde(deserialize_with = "node::config::rate")]
+    #[schemars(schema_with = "node::config::schema::rate")]
     rate: u64,
     /// The delay of each wire: one for both directions, or a list of two: from the lower to the upper end, and back.
     #[serde(deserialize_with = "units::delay")]
@@ -64,8 +64,8 @@ pub(crate) struct TreeTable {
 #[serde(deny_unknown_fields)]
 struct AirTable {
     /// Bits per second that all radios of a cell share, for example `11Mb/s`.
-    #[serde(deserialize_with = "units::rate")]
-    #[schemars(schema_with = "units::schema_rate")]
+    #[serde(deserialize_with = "node::config::rate")]
+    #[schemars(schema_with = "node::config::schema::rate")]
     rate: u64,
     /// The time that each frame takes besides its bits: preamble, acknowledgment [default: 0 s].
     #[serde(default, deserialize_with = "node::config::span")]

@@ -2,7 +2,9 @@
 
 pub(super) mod handoff;
 pub(super) mod mobile_ip;
-mod records;
+
+/// The foreign agent (table I of the paper).
+const FOREIGN_AGENT: &str = "10.1.6.1";
 
 /// Returns settings for cross traffic until `stop`: in each cell, a neighbor receives 0.8 Mb/s from the correspondent.
 /// `roles` are the correspondent's other roles.

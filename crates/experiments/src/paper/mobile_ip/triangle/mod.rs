@@ -12,7 +12,9 @@ mod tests;
 
 use crate::drawn::style;
 use crate::reproduce::figure::{Drawn, draw_at, line};
-use crate::reproduce::{BOTH, Check, Experiment, Kind, Metric, MustHold, Point, Report, Results, SIM};
+use crate::reproduce::{
+    BOTH, Check, Experiment, Kind, Measured, Metric, MustHold, Point, Report, Results, SIM,
+};
 use draw::{Axis, PointFigure, Series, Style};
 use points::{BASE_RTT_MS, RTT_PER_HOP_MS, TABLE_1};
 
@@ -57,6 +59,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          from the start. An earlier request has an answer of 20 kB, so the correspondent knows the path\n  \
          MTU. The paper sends 1000 MB; we send 2 MB (quick), 8 MB (default) or 16 MB (full), and with\n  \
          window 32 KiB 2.5, 4 or 8 MB. So a constant time per hop is a larger share here. From 10 hops on, the initial window of 10 packets does not fill a round trip, so a hop costs more.",
+        "A pause of the machine makes a download slower, never faster. So on Linux 6 ms are 0.35 points of 2 MB. The two statements with a\n  \
+         bound in points compare the fastest download of each number of hops, of at least 4.",
         "shared links: all links are half duplex, and acknowledgments return by the chain.",
         "window 32 KiB: the round trip is 30 ms, and 5 ms more for each hop: from a full packet to the acknowledgment of this one\n  \
          and the next, because the receiver acknowledges every second packet. The window holds 22 segments. in_flight: bytes\n  \
@@ -115,11 +119,11 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "the efficiency of 1 hop is below that without Mobile IP by the tunnel's 20/1500, within 0.3 points",
-        value: "difference in points",
+        value: "difference of the fastest downloads, in points",
         backends: BOTH,
         needs: |point| is_main(point, FULL_DUPLEX, 0.0..=1.0),
         check: |results| {
-            let [none, one] = [0.0, 1.0].map(|hops| mean(results, FULL_DUPLEX, hops, EFFICIENCY));
+            let [none, one] = [0.0, 1.0].map(|hops| fastest(results, hops));
             let cost = none.zip(one).map(|(none, one)| none - one);
             Check::within(cost, TUNNEL_POINTS - 0.3..=TUNNEL_POINTS + 0.3)
         },
@@ -127,11 +131,11 @@ const MUST_HOLD: &[MustHold] = &[
     },
     MustHold {
         text: "no hop raises the efficiency by more than 0.2 points",
-        value: "largest rise from one measured number of hops to the next, in points",
+        value: "largest rise of the fastest download from one measured number of hops to the next, in points",
         backends: BOTH,
         needs: |point| is_main(point, FULL_DUPLEX, 0.0..=20.0),
-        check: |results| Check::within(largest_rise(results, FULL_DUPLEX, EFFICIENCY), ..=0.2),
-        breakers: &[SLOW_HOME, CUTS],
+        check: |results| Check::within(largest_of(&fastest_by_hops(results)), ..=0.2),
+        breakers: &[SLOW_HOME],
     },
     MustHold {
         text: "window 32 KiB: the efficiency falls with each hop",
@@ -182,8 +186,18 @@ fn by_hops(results: &Results, series: &'static str, metric: &str) -> Vec<(f64, f
     rows.filter_map(|(point, measured)| Some((point.number(HOPS)?, measured.mean(metric)?))).collect()
 }
 
-fn mean(results: &Results, series: &'static str, hops: f64, metric: &str) -> Option<f64> {
-    results.rows(|point| is_main(point, series, hops..=hops)).next()?.1.mean(metric)
+/// Returns the greatest efficiency of the downloads over each number of hops, in the order of the hops. A pause of the
+/// machine can only make a download slower: on Linux, 6 ms are 0.35 points of a quick download. So the fastest one shows what
+/// the hops cost.
+fn fastest_by_hops(results: &Results) -> Vec<(f64, f64)> {
+    let rows = results.rows(|point| is_main(point, FULL_DUPLEX, 0.0..=f64::INFINITY));
+    let fastest = |measured: &Measured| measured.greatest(EFFICIENCY);
+    rows.filter_map(|(point, measured)| Some((point.number(HOPS)?, fastest(measured)?))).collect()
+}
+
+fn fastest(results: &Results, hops: f64) -> Option<f64> {
+    let row = |point: &Point| is_main(point, FULL_DUPLEX, hops..=hops);
+    results.rows(row).next()?.1.greatest(EFFICIENCY)
 }
 
 /// Checks the growth of the completion time from each measured number of hops to the next, within a range of hops.
@@ -196,9 +210,13 @@ fn grows(results: &Results, range: std::ops::RangeInclusive<f64>) -> Check {
     Check::within(farthest_from_one(ratios), 0.9..=1.1)
 }
 
-/// Returns the largest rise from each measured number of hops to the next; negative if all values fall.
+/// Returns the largest rise of a series' means from each measured number of hops to the next; negative if all values
+/// fall.
 fn largest_rise(results: &Results, series: &'static str, metric: &str) -> Option<f64> {
-    let all = by_hops(results, series, metric);
+    largest_of(&by_hops(results, series, metric))
+}
+
+fn largest_of(all: &[(f64, f64)]) -> Option<f64> {
     all.iter().zip(all.iter().skip(1)).map(|((_, before), (_, after))| after - before).max_by(f64::total_cmp)
 }
 

@@ -65,14 +65,18 @@ impl Size {
     }
 }
 
+/// The smallest number of repetitions of the full-duplex series: the fastest one counts.
+const LEAST_REPETITIONS: usize = 4;
+
 pub(super) fn points(scale: Scale) -> Vec<Point> {
     let size = Size::of(scale);
-    let mut points: Vec<Point> = FULL_DUPLEX_HOPS.map(|hops| full_duplex(hops, &size)).into();
+    let often = Size { n: size.n.max(LEAST_REPETITIONS), ..size };
+    let mut points: Vec<Point> = FULL_DUPLEX_HOPS.map(|hops| full_duplex(hops, &often)).into();
     // On Linux these points would exceed the time of the quick scale.
     let longer = if scale == Scale::Quick { SIM } else { BOTH };
     points.extend(ON_LINUX.map(|hops| Point { backends: longer, ..shared(hops, &size) }));
     points.extend((1..=20).map(|hops| window(hops, &size, longer)));
-    points.extend(claims(&size, longer));
+    points.extend(claims(&often, &size, longer));
     points.extend(sensitivity(&size));
     points
 }
@@ -155,18 +159,19 @@ fn point(series: &'static str, hops: u32, size: &Size, takes: f64) -> Point {
 
 // --- the claims ----------------------------------------------------------------------------------------------------
 
-/// Returns the claims of the paper, and the slope of the shared links. `longer`: the backends of the shared links.
-fn claims(size: &Size, longer: &'static [Backend]) -> Vec<Point> {
-    let slope = claim("slope over hops 1 to 3", FULL_DUPLEX, claims::slope, size);
+/// Returns the claims of the paper, and the slope of the shared links. `often`: the size of the full-duplex series; `size`:
+/// that of the others; `longer`: the backends of the shared links.
+fn claims(often: &Size, size: &Size, longer: &'static [Backend]) -> Vec<Point> {
+    let slope = claim("slope over hops 1 to 3", FULL_DUPLEX, claims::slope, often);
     let shared = claim("shared links, slope over hops 1 to 3", SHARED_LINKS, claims::slope, size);
     let lost = |hops: u32, tolerance| {
         let label = format!("{hops} hops against no Mobile IP");
-        let mut point = claim(&label, FULL_DUPLEX, claims::lost_points, size);
+        let mut point = claim(&label, FULL_DUPLEX, claims::lost_points, often);
         point.setting.push((HOPS, f64::from(hops).into()));
         Point { backends: SIM, published: vec![lost_points(f64::from(hops), tolerance)], ..point }
     };
     let lower = claim("efficiency 20 points below that of 1 hop", WINDOW_LIMITED, claims::lower, size);
-    let mut long = claim("20 hops against no Mobile IP, delay", FULL_DUPLEX, claims::more_delay, size);
+    let mut long = claim("20 hops against no Mobile IP, delay", FULL_DUPLEX, claims::more_delay, often);
     long.setting.push((HOPS, 20.0.into()));
     vec![
         Point { published: vec![PER_HOP], ..slope },

@@ -1,9 +1,10 @@
 //! The evaluation of a run of `sigma/handoff`.
 
-use super::super::records::{
+use super::super::FOREIGN_AGENT;
+use super::{ADD, AFTER, AMISS, BEFORE, GAP, NEW, OLD, PRIMARY, PROOF, SPURIOUS, STALL, UNPROVED};
+use crate::paper::records::{
     self, CORRESPONDENT, MOBILE, around, arrivals, asked, bins, departures, is, marks, millis, number, reads,
 };
-use super::{ADD, AFTER, AMISS, BEFORE, GAP, NEW, OLD, PRIMARY, PROOF, SPURIOUS, STALL, UNPROVED};
 use crate::reproduce::Samples;
 use node::Mark;
 use recorder::run::Outcome;
@@ -39,7 +40,8 @@ pub(super) fn upload(outcome: &Outcome) -> Result<Samples, String> {
 /// Evaluates a download by Mobile IP. The run ends before the download, so the received bytes are not counted.
 pub(super) fn mobile_ip(outcome: &Outcome) -> Result<Samples, String> {
     let moved = outcome.handoffs.first().ok_or("the run has no handoff, so nothing was measured")?.begun;
-    let asked = asked(outcome, moved).ok_or("no request was sent through the foreign agent")?;
+    let asked =
+        asked(outcome, FOREIGN_AGENT, moved).ok_or("no request was sent through the foreign agent")?;
     let data =
         arrivals(outcome, MOBILE).filter(|(_, packet)| segment::carries_data(packet)).map(|(at, _)| at);
     let [old, new] = around(data, asked);

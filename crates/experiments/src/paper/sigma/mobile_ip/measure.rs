@@ -1,12 +1,12 @@
 //! The evaluation of a run of `sigma/mobile-ip`.
 
-use super::super::records::{
-    BIN, CORRESPONDENT, FOREIGN_AGENT, MOBILE, around, arrivals, asked, bins, departures, goodput, is, marks,
-    millis, reads,
-};
+use super::super::FOREIGN_AGENT;
 use super::{
     ADVERT_WAIT, AFTER, BEFORE, EMPTY, GAP, HOME_REGISTRATION, LEFT, REGISTRATION, REMAINING, RTT_PEAK,
     SENDER_WAIT, TERMS_LEFT,
+};
+use crate::paper::records::{
+    BIN, CORRESPONDENT, MOBILE, around, arrivals, asked, bins, departures, goodput, is, marks, millis, reads,
 };
 use crate::reproduce::{Samples, TimeSeries};
 use node::Mark;
@@ -56,8 +56,8 @@ impl Steps {
             marks().find(|(_, mark)| mark.name == node::HANDOFF).ok_or("the run has no handoff")?;
         let after = || marks().filter(move |(at, _)| *at >= moved);
         let is_there = |mark: &Mark| is(mark, "agent", FOREIGN_AGENT);
-        let asked =
-            asked(outcome, moved).ok_or_else(|| missing("no request was sent through the foreign agent"))?;
+        let asked = asked(outcome, FOREIGN_AGENT, moved)
+            .ok_or_else(|| missing("no request was sent through the foreign agent"))?;
         let (registered, _) = after()
             .find(|(at, mark)| *at >= asked && mark.name == "registered")
             .ok_or_else(|| missing("no request through the foreign agent was accepted"))?;

@@ -1,4 +1,4 @@
-//! What the experiments with SIGMA and Mobile IP take from the records of a run.
+//! What the experiments take from the records of a run.
 
 use node::Mark;
 use recorder::run::Outcome;
@@ -29,14 +29,11 @@ pub(super) fn is(mark: &Mark, name: &str, text: &str) -> bool {
     mark.fields.iter().any(|(key, value)| *key == name && value.as_text() == Some(text))
 }
 
-/// The foreign agent (table I of the paper).
-pub(super) const FOREIGN_AGENT: &str = "10.1.6.1";
-
-/// Returns when a mobile node first sends a request through the foreign agent, from `moved` on. No packet arrives by the
+/// Returns when a mobile node first sends a request through this foreign agent, from `moved` on. No packet arrives by the
 /// new cell before. On Linux, a packet by the old cell can arrive after the move is recorded, so the instant of the move
 /// does not separate the two cells.
-pub(super) fn asked(outcome: &Outcome, moved: Instant) -> Option<Instant> {
-    let is_asked = |mark: &Mark| mark.name == "request_sent" && is(mark, "agent", FOREIGN_AGENT);
+pub(super) fn asked(outcome: &Outcome, agent: &str, moved: Instant) -> Option<Instant> {
+    let is_asked = |mark: &Mark| mark.name == "request_sent" && is(mark, "agent", agent);
     marks(outcome, MOBILE).find(|(at, mark)| *at >= moved && is_asked(mark)).map(|(at, _)| at)
 }
 

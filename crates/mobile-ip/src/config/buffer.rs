@@ -1,0 +1,167 @@
+//! The configuration of the packets that a foreign agent keeps for its visitors.
+
+use node::config::{ConfigError, span};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use wire::Duration;
+
+/// The maximum of `packets` (not from a specification): all of them may leave in one step.
+const MOST_PACKETS: usize = 1000;
+/// The room of one packet, in bytes, by which `packets` gives the default of `bytes`.
+const PACKET: usize = 1500;
+/// The minimum of `bytes`: the size that each host must accept (RFC 791, section 3.1).
+const FEWEST_BYTES: usize = 576;
+
+/// Which packets a foreign agent keeps for each visitor, and how it sends them after the visitor has moved: the table
+/// `buffer`. Without a key, the agent keeps the last packet that it sent to each visitor (Johnson and Bennington, Mobile IP
+/// over ACTS). The other values are not from a specification.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Buffering {
+    /// When packets are kept; default `always`.
+    pub when: KeepWhen,
+    /// The maximum number of packets that are kept for one visitor, from 1 to 1000; default 1. The oldest is dropped first.
+    #[schemars(range(min = 1, max = 1000))]
+    pub packets: usize,
+    /// The maximum number of bytes that are kept for one visitor, at least 576; default 1500 for each of `packets`. The bytes
+    /// of a packet are those of its IP datagram.
+    #[schemars(range(min = 576))]
+    pub bytes: Option<usize>,
+    /// The maximum number of bytes that are kept for all visitors of the agent, not less than `bytes`; default 67108864 (64
+    /// MiB). If a packet needs more, the oldest packets of the visitor with the most bytes are dropped.
+    pub total_bytes: usize,
+    /// How long a packet is kept, greater than zero; default `10s`.
+    #[serde(deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub max_age: Duration,
+    /// How the kept packets are sent to the visitor's new care-of address; default `at-once`.
+    pub drain: Drain,
+    /// With `drain = "paced"`, the rate for each visitor in bit/s, of the datagrams without outer headers; default `2Mb/s`.
+    #[serde(deserialize_with = "node::config::rate")]
+    #[schemars(schema_with = "node::config::schema::rate")]
+    pub rate: u64,
+}
+
+/// When a foreign agent keeps packets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeepWhen {
+    /// Each packet that is sent to a visitor is kept too: the agent cannot know when a visitor leaves.
+    #[default]
+    Always,
+    /// Packets are kept, and not sent, while the link to the visited network is down. If a visitor registers again after that,
+    /// it gets them by the link.
+    LinkDown,
+    /// The packets of a visitor are kept if its accepted request asks for it (draft-mkhalil-mobileip-buffer-00, section
+    /// 4.1).
+    Request,
+}
+
+/// How kept packets are sent to a new care-of address.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drain {
+    /// All kept packets are sent at once.
+    #[default]
+    AtOnce,
+    /// The kept packets are sent at `rate`. Later packets of the visitor wait behind them. If these are more than fit into the
+    /// same room again, all of them are sent at once: none is dropped.
+    Paced,
+}
+
+/// The limits of the packets that an agent keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Limits {
+    /// The maximum number of packets of one visitor, at least 1.
+    pub(crate) packets: usize,
+    /// The maximum number of bytes of one visitor.
+    pub(crate) bytes: usize,
+    /// The maximum number of bytes of all visitors.
+    pub(crate) total_bytes: usize,
+    /// How long a packet is kept.
+    pub(crate) max_age: Duration,
+}
+
+impl Default for Buffering {
+    fn default() -> Self {
+        Self {
+            when: KeepWhen::Always,
+            packets: 1,
+            bytes: None,
+            total_bytes: 64 << 20,
+            max_age: Duration::from_secs(10),
+            drain: Drain::AtOnce,
+            rate: 2_000_000,
+        }
+    }
+}
+
+impl Buffering {
+    /// Returns the limits that these values give.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            packets: self.packets,
+            bytes: self.bytes.unwrap_or_else(|| self.packets.saturating_mul(PACKET)),
+            total_bytes: self.total_bytes,
+            max_age: self.max_age,
+        }
+    }
+
+    /// Checks the values. An error names the table, the key and the problem.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let limits = self.limits();
+        let problem = if !(1..=MOST_PACKETS).contains(&self.packets) {
+            format!("`packets` must be from 1 to {MOST_PACKETS}")
+        } else if limits.bytes < FEWEST_BYTES {
+            format!(
+                "`bytes` must be at least {FEWEST_BYTES}, which each host must accept (RFC 791, section 3.1)"
+            )
+        } else if limits.total_bytes < limits.bytes {
+            format!("`total_bytes` must be at least {}, the bytes of one visitor", limits.bytes)
+        } else if self.max_age.is_zero() {
+            "`max_age` must be greater than zero".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError::new("buffer", problem))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Buffering {
+        toml::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn without_a_key_it_is_the_last_packet() {
+        let all = of("");
+        assert_eq!(all, Buffering::default());
+        assert_eq!(all.check(), Ok(()));
+        let Limits { packets, bytes, total_bytes, max_age } = all.limits();
+        assert_eq!((packets, bytes, total_bytes, max_age.as_secs()), (1, 1500, 64 << 20, 10));
+        assert_eq!(of("packets = 8").limits().bytes, 12_000);
+        let paced = of("drain = \"paced\"\nwhen = \"link-down\"\nrate = \"64kb/s\"");
+        assert_eq!((paced.drain, paced.when, paced.rate), (Drain::Paced, KeepWhen::LinkDown, 64_000));
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        for (text, key) in [
+            ("packets = 0", "`packets`"),
+            ("packets = 1001", "`packets`"),
+            ("bytes = 575", "`bytes`"),
+            ("total_bytes = 1499", "`total_bytes`"),
+            ("packets = 100\ntotal_bytes = 149999", "`total_bytes`"),
+            ("max_age = \"0s\"", "`max_age`"),
+        ] {
+            let error = of(text).check().unwrap_err();
+            assert!(error.key == "buffer" && error.problem.starts_with(key), "{text}: {error}");
+        }
+        for text in ["rate = \"0Mb/s\"", "rate = 5", "when = \"never\"", "size = 1", "drain = \"fast\""] {
+            assert!(toml::from_str::<Buffering>(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! A mobile node's part in a smooth handoff (draft-ietf-mobileip-optim-09, section 7.1): the Binding Update for its previous
+//! foreign agent.
+//!
+//! The new foreign agent builds the same Binding Update from the request, and sends it at once. The mobile node repeats it
+//! until the previous agent has acknowledged it, or does not forward packets any more.
+
+use crate::config::MobileNodeConfig;
+use crate::message::{
+    Acknowledge, Asks, Association, Binding, BufferControl, Extension, Numbers, PORT, PreviousAgent, Request,
+    Update, datagram,
+};
+use crate::refusal;
+use wire::{Duration, Instant, Ipv4Addr, Reason, SocketAddrV4, ipv4};
+
+/// The pause before the mobile node sends the Binding Update itself. It doubles each time (optim-09, section 7.1, requires
+/// at least one second, and an increase).
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The reason to drop a Binding Acknowledge: it answers no Binding Update that waits for one.
+pub(crate) const STALE_ACKNOWLEDGE: Reason = Reason("stale_acknowledge");
+/// The number of last Binding Updates whose acknowledgement ends the repetitions (not from the draft).
+const RECENT: usize = 8;
+
+/// The settings of smooth handoffs of a mobile node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// Whether the mobile node asks for smooth handoffs.
+    pub(crate) is_on: bool,
+    /// The cache lifetime of requests, in seconds.
+    lifetime: u16,
+    pub(crate) numbers: Numbers,
+}
+
+impl Settings {
+    pub(crate) const fn of(config: &MobileNodeConfig) -> Self {
+        let lifetime = config.cache_lifetime.as_secs() as u16;
+        Self { is_on: config.smooth_handoff, lifetime, numbers: config.numbers }
+    }
+}
+
+/// The handoff from a foreign agent that has not acknowledged it.
+#[derive(Debug)]
+pub(crate) struct Departure {
+    pub(crate) previous: Ipv4Addr,
+    association: Association,
+    /// The last Binding Update.
+    update: Update,
+    /// The Identifications of the last Binding Updates, the oldest first; at most [`RECENT`].
+    identifications: Vec<u64>,
+    /// When the previous agent certainly forwards no packets any more.
+    ends: Instant,
+    /// When the mobile node sends the Binding Update itself the next time.
+    due: Instant,
+    pause: Duration,
+    repeated: u32,
+    /// Whether the handoff began with the last request.
+    is_new: bool,
+}
+
+impl Departure {
+    /// Begins or continues the handoff from `previous` with this request, which does not have its later extensions yet.
+    /// Returns the handoff, and the extension for the new agent. With a request that ends the registration, the previous agent
+    /// is asked to forward nothing, and the mobile node itself has to send the Binding Update.
+    pub(crate) fn begin(
+        now: Instant,
+        before: Option<Self>,
+        previous: Ipv4Addr,
+        request: &Request,
+        association: &Association,
+        settings: &Settings,
+    ) -> (Self, Extension) {
+        let is_end = request.lifetime == 0;
+        let lifetime = if is_end { 0 } else { settings.lifetime.min(request.lifetime) };
+        let said = PreviousAgent::new(request, lifetime, previous, association, &settings.numbers);
+        let update = said.update(request, &settings.numbers);
+        let before = before.filter(|before| before.previous == previous);
+        let mut identifications =
+            before.as_ref().map(|before| before.identifications.clone()).unwrap_or_default();
+        if identifications.len() >= RECENT {
+            identifications.remove(0);
+        }
+        identifications.push(request.identification);
+        // At home, no agent has sent the update.
+        let (first, pause) = if is_end { (now, FIRST_PAUSE) } else { (now + FIRST_PAUSE, FIRST_PAUSE * 2) };
+        let departure = Self {
+            previous,
+            association: association.clone(),
+            update,
+            identifications,
+            ends: now + Duration::from_secs(settings.lifetime.into()),
+            due: before.as_ref().filter(|_| !is_end).map_or(first, |before| before.due),
+            is_new: before.is_none(),
+            pause: before.as_ref().map_or(pause, |before| before.pause),
+            repeated: before.map_or(0, |before| before.repeated),
+        };
+        (departure, said.extension(&settings.numbers))
+    }
+
+    /// Returns the Buffer Control Request that names received packets to the previous agent, as a datagram from `home`. `None` if
+    /// the handoff did not begin with the last request.
+    pub(crate) fn names(
+        &self,
+        home: Ipv4Addr,
+        named: impl Iterator<Item = (Ipv4Addr, u16)>,
+        numbers: &Numbers,
+    ) -> Option<Vec<u8>> {
+        let identification = self.update.identification.filter(|_| self.is_new)?;
+        let ends = [home, self.previous];
+        Some(control(Asks::Forward, ends, identification, named.collect(), &self.association, numbers))
+    }
+
+    /// Returns the previous agent and the new care-of address, once for each handoff.
+    pub(crate) fn take_new(&mut self) -> Option<(Ipv4Addr, Ipv4Addr)> {
+        std::mem::take(&mut self.is_new).then_some((self.previous, self.update.care_of))
+    }
+
+    /// Returns when the Binding Update is sent again, or the handoff ends.
+    pub(crate) fn due(&self) -> Instant {
+        self.due.min(self.ends)
+    }
+
+    /// Returns whether the previous agent forwards no packets any more.
+    pub(crate) fn has_ended(&self, now: Instant) -> bool {
+        self.ends <= now
+    }
+
+    /// Returns the Binding Update from `home` to send now, as a datagram, and how often it was sent with this one. The next
+    /// pause is twice as long.
+    pub(crate) fn repeat(&mut self, now: Instant, home: Ipv4Addr, numbers: &Numbers) -> (Vec<u8>, u32) {
+        self.due = now + self.pause;
+        self.pause *= 2;
+        self.repeated += 1;
+        let [from, to] = [home, self.previous].map(|address| SocketAddrV4::new(address, PORT));
+        let message = Binding::Update(self.update.clone()).emit(numbers);
+        (datagram(from, to, ipv4::DEFAULT_TTL, &message), self.repeated)
+    }
+
+    /// Checks whether a Binding Acknowledge from `from` ends the handoff. A refusal of an update that is not the last one does
+    /// not. Fails with the reason to drop the message.
+    pub(crate) fn acknowledged(
+        &self,
+        from: Ipv4Addr,
+        message: &Acknowledge,
+        numbers: &Numbers,
+    ) -> Result<(), Reason> {
+        let is_last = message.identification == self.update.identification;
+        let is_known = message.identification.is_some_and(|one| self.identifications.contains(&one));
+        let is_accepted = message.status.0 < 128;
+        if from != self.previous || message.home != self.update.home {
+            return Err(STALE_ACKNOWLEDGE);
+        }
+        if !is_known || !(is_last || is_accepted) {
+            return Err(STALE_ACKNOWLEDGE);
+        }
+        if !message.verify(numbers.smooth_authentication, &self.association, numbers) {
+            return Err(refusal::BAD_AUTHENTICATION);
+        }
+        Ok(())
+    }
+}
+
+/// Returns a Buffer Control Request as a datagram between these ends: the home address, and the foreign agent.
+pub(crate) fn control(
+    asks: Asks,
+    ends: [Ipv4Addr; 2],
+    identification: u64,
+    named: Vec<(Ipv4Addr, u16)>,
+    association: &Association,
+    numbers: &Numbers,
+) -> Vec<u8> {
+    let [home, _] = ends;
+    let mut message = BufferControl { asks, home, identification, named, authentication: None };
+    message.sign(association, numbers);
+    let [from, to] = ends.map(|address| SocketAddrV4::new(address, PORT));
+    datagram(from, to, ipv4::DEFAULT_TTL, &message.emit(numbers))
+}

@@ -1,0 +1,432 @@
+//! Smooth handoffs at the new foreign agent (draft-ietf-mobileip-optim-09, sections 7.1 and 7.2).
+//!
+//! A mobile node that comes from another foreign agent adds a Previous Foreign Agent Notification to its request. This
+//! agent then sends the mobile node's Binding Update to the previous agent at once: it does not wait for the home
+//! agent's reply. So packets of the previous agent can arrive before the reply. This agent delivers them to the pending
+//! visitor, if they come out of a tunnel of the previous agent that the mobile node has named.
+//!
+//! The request is not authenticated to this agent without an association. So a host could make this agent send Binding
+//! Updates to any address. Therefore their number per link address and per target is limited, and a target is never a
+//! group, a broadcast address or this host.
+
+use super::{ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
+use crate::limiter::{Limiter, PerSecond};
+use crate::mark::MobileIpEvent;
+use crate::message::{Between, Binding, PORT, PreviousAgent, Update, datagram};
+use crate::passed::Passed;
+use crate::pending::{Pending, RequestKey, low};
+use node::{Action, Class, Expiry, Lifetime, Outbox, Route, RouteKey, Rx, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::ipv4::{self};
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4};
+
+use super::departures::Departure;
+use super::special::SPECIALS;
+
+/// The reason not to send a Binding Update: the previous agent of the notification cannot be another foreign agent, or the
+/// new care-of address is not that of the request. It is only counted, because the request is relayed.
+pub(super) const IMPLAUSIBLE_PREVIOUS_AGENT: Reason = Reason("implausible_previous_agent");
+/// The reason not to send a Binding Update: too many were sent in this second to the same target, or for the same link
+/// address. It is only counted, because the request is relayed.
+pub(super) const TOO_MANY_UPDATES: Reason = Reason("too_many_updates");
+/// The reason not to deliver packets before the registration is accepted: two link addresses claim the same mobile node, and no
+/// authentication shows which is right. Or packets of previous agents are expected for too many mobile nodes. It is only
+/// counted.
+pub(super) const NO_EARLY_DELIVERY: Reason = Reason("no_early_delivery");
+/// The reason to drop a packet from a tunnel: the source of the tunnel is not the previous agent that the mobile node has
+/// named.
+pub(super) const NOT_PREVIOUS_AGENT: Reason = Reason("not_the_previous_agent");
+/// The reason to drop a packet from a tunnel of the previous agent: the request waits for its reply, and the mobile node
+/// has received [`EARLY`] packets since.
+pub(super) const EARLY_LIMIT: Reason = Reason("early_packet_limit");
+/// The reason to drop a packet from a tunnel of the previous agent: the request does not wait any more, and was not
+/// accepted.
+pub(super) const NOT_ACCEPTED: Reason = Reason("registration_not_accepted");
+
+/// The largest number of packets that a mobile node receives before its registration is accepted (not from the draft).
+const EARLY: u32 = 64;
+/// The longest time of this delivery, if `pending_timeout` is longer (not from the draft).
+const EARLY_TIME: Duration = Duration::from_secs(7);
+/// The largest number of Binding Updates per second for one link address (not from the draft). A mobile node sends at most
+/// one request per second, and corrects a denied one at once.
+const UPDATES_FROM: u32 = 4;
+/// The largest number of Binding Updates per second to one previous agent because of requests that are not authenticated
+/// (not from the draft).
+const UPDATES_TO: u32 = 64;
+/// The largest number of mobile nodes for which packets of a previous agent are expected (not from the draft).
+const ARRIVALS: usize = 1024;
+/// The largest number of agents whose tunnels may bring packets for one mobile node: the last ones that it has named (not
+/// from the draft).
+const SOURCES: usize = 4;
+
+/// The agents whose tunnels may bring packets for a mobile node, the last one first, each with the end of this time.
+pub(super) type Sources = Vec<(Ipv4Addr, Instant)>;
+
+/// A mobile node that came from another foreign agent: which tunnels bring packets for it.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    mac: Mac,
+    /// The agents that it has named. Before the registration is accepted, only the first one counts.
+    pub(super) sources: Sources,
+    /// The request that waits for its reply; `None` after one was accepted.
+    waits: Option<RequestKey>,
+    /// The Identification of this request.
+    pub(super) identification: u64,
+    /// The number of packets that it may still receive before its registration is accepted.
+    left: u32,
+    /// Whether the request had a correct Mobile-Foreign Authentication.
+    pub(super) is_proven: bool,
+    ends: Instant,
+}
+
+impl Arrival {
+    /// Returns the previous agent that was named last.
+    pub(super) fn previous(&self) -> Option<Ipv4Addr> {
+        self.sources.first().map(|(agent, _)| *agent)
+    }
+
+    pub(super) const fn is_pending(&self) -> bool {
+        self.waits.is_some()
+    }
+}
+
+/// The state of smooth handoffs at one foreign agent.
+#[derive(Debug)]
+pub(super) struct Handoffs {
+    /// The mobile nodes that came from another agent, by home address.
+    pub(super) arrivals: BTreeMap<Ipv4Addr, Arrival>,
+    /// When the delivery of packets of previous agents ends, by home address.
+    pub(super) ending: Expiry<Ipv4Addr>,
+    /// The classes with a route by which this role gets the packets for a mobile node out of tunnels of other agents.
+    watched: BTreeMap<Ipv4Addr, BTreeSet<Class>>,
+    /// The mobile nodes that left to another agent.
+    pub(super) departures: BTreeMap<Visit, Departure>,
+    updates_from: PerSecond<Mac>,
+    updates_to: PerSecond<Ipv4Addr>,
+    /// Limits Binding Acknowledges, by home address and Identification.
+    pub(super) acknowledged: Limiter<(Ipv4Addr, u64)>,
+    /// Limits Binding Warnings, by home address and target.
+    pub(super) warned: Limiter<(Ipv4Addr, Ipv4Addr)>,
+    /// Limits ICMP errors to the senders of packets that do not fit the tunnel.
+    pub(super) errors: Limiter<Ipv4Addr>,
+    /// The last packets that were forwarded out of tunnels of earlier agents.
+    pub(super) passed: Passed,
+    /// The identification of the last outer header.
+    pub(super) outer_id: u16,
+    /// Limits special tunnels.
+    pub(super) specials: PerSecond<()>,
+    /// The number of packets that were sent in special tunnels.
+    pub(super) sent_back: u64,
+    /// The number of Binding Updates that were sent to previous agents.
+    pub(super) sent: u64,
+    /// The number of packets that were delivered out of tunnels of previous agents.
+    pub(super) delivered: u64,
+    /// The number of packets that were forwarded by this role. The node forwards those of home agents itself.
+    pub(super) forwarded: u64,
+}
+
+impl Default for Handoffs {
+    fn default() -> Self {
+        Self {
+            arrivals: BTreeMap::new(),
+            ending: Expiry::default(),
+            watched: BTreeMap::new(),
+            departures: BTreeMap::new(),
+            updates_from: PerSecond::new(UPDATES_FROM),
+            updates_to: PerSecond::new(UPDATES_TO),
+            acknowledged: Limiter::default(),
+            warned: Limiter::default(),
+            errors: Limiter::default(),
+            passed: Passed::default(),
+            outer_id: 0,
+            specials: PerSecond::new(SPECIALS),
+            sent_back: 0,
+            sent: 0,
+            delivered: 0,
+            forwarded: 0,
+        }
+    }
+}
+
+impl ForeignAgent {
+    /// Sends the Binding Update of a request that is relayed to the previous agent, if the request names one. From now on,
+    /// packets out of the tunnels of that agent are delivered to the mobile node.
+    pub(super) fn notify_previous(&mut self, now: Instant, pending: &Pending, out: &mut Outbox) {
+        let numbers = self.config.numbers;
+        let Some(Ok(notification)) = pending.request.previous_agent(&numbers) else { return };
+        if let Err(reason) = self.may_notify(now, pending, &notification) {
+            return self.refused.count(reason);
+        }
+        let PreviousAgent { previous, care_of, lifetime, .. } = notification;
+        let host = pending.request.home;
+        let update = notification.update(&pending.request, &numbers);
+        self.send_update(previous, update, out);
+        out.mark(MobileIpEvent::UpdateSent { host, previous, care_of }.into());
+        // A tunnel to a co-located care-of address does not end here.
+        if lifetime != 0 && care_of == self.config.address.address {
+            let until = now + Duration::from_secs(lifetime.min(self.longest()).into());
+            self.expect(now, pending, (previous, until), out);
+        }
+    }
+
+    fn send_update(&mut self, previous: Ipv4Addr, update: Update, out: &mut Outbox) {
+        let own = SocketAddrV4::new(self.config.address.address, PORT);
+        let to = SocketAddrV4::new(previous, PORT);
+        let message = Binding::Update(update).emit(&self.config.numbers);
+        self.handoffs.sent += 1;
+        out.send_routed(Packet::new(Mac::ZERO, datagram(own, to, ipv4::DEFAULT_TTL, &message)));
+    }
+
+    /// Checks whether the previous agent of a notification may get a Binding Update now. Fails with the reason to count.
+    fn may_notify(&mut self, now: Instant, pending: &Pending, said: &PreviousAgent) -> Result<(), Reason> {
+        let request = &pending.request;
+        let is_own = self.own_addresses().contains(&said.previous);
+        let is_no_agent = !ipv4::is_host(said.previous)
+            || self.config.address.is_broadcast(said.previous)
+            || said.previous == request.home;
+        if is_own || is_no_agent || ![request.care_of, request.home].contains(&said.care_of) {
+            return Err(IMPLAUSIBLE_PREVIOUS_AGENT);
+        }
+        let is_proven = self.is_proven(pending);
+        if !self.handoffs.updates_from.may(now, pending.mac)
+            || (!is_proven && !self.handoffs.updates_to.may(now, said.previous))
+        {
+            return Err(TOO_MANY_UPDATES);
+        }
+        Ok(())
+    }
+
+    /// Returns whether a relayed request has a correct Mobile-Foreign Authentication: without one, it would have been denied
+    /// if there is an association.
+    fn is_proven(&self, pending: &Pending) -> bool {
+        let request = &pending.request;
+        self.mobile_nodes.first(request.home).is_some()
+            && request.authentication(Between::MobileForeign).is_some()
+    }
+
+    /// Expects packets for the mobile node of a request in tunnels of the agent that it has named.
+    fn expect(&mut self, now: Instant, pending: &Pending, named: (Ipv4Addr, Instant), out: &mut Outbox) {
+        let host = pending.request.home;
+        let is_proven = self.is_proven(pending);
+        let known = self.handoffs.arrivals.get(&host).filter(|known| now < known.ends);
+        let is_taken = known.is_some_and(|known| known.mac != pending.mac) && !is_proven;
+        let is_full = known.is_none() && self.handoffs.arrivals.len() >= ARRIVALS;
+        if is_taken || is_full {
+            // One of the two is not the mobile node. So neither gets packets before the home agent has accepted its request.
+            if let Some(known) = self.handoffs.arrivals.get_mut(&host).filter(|known| !known.is_proven) {
+                known.left = 0;
+            }
+            return self.refused.count(NO_EARLY_DELIVERY);
+        }
+        let mut sources = vec![named];
+        let earlier = known.map(|known| &known.sources).into_iter().flatten();
+        let left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        let of_departures = left.flat_map(|(_, departure)| &departure.sources);
+        for source in earlier.chain(of_departures) {
+            let is_known = sources.iter().any(|(agent, _)| *agent == source.0);
+            if sources.len() < SOURCES && !is_known && now < source.1 {
+                sources.push(*source);
+            }
+        }
+        let arrival = Arrival {
+            mac: pending.mac,
+            sources,
+            waits: Some((host, low(pending.request.identification))),
+            identification: pending.request.identification,
+            left: known.filter(|known| known.is_pending()).map_or(EARLY, |known| known.left),
+            is_proven,
+            ends: now + self.patience(&pending.request).min(EARLY_TIME),
+        };
+        self.handoffs.ending.set(host, arrival.ends);
+        self.handoffs.arrivals.insert(host, arrival);
+        self.watch_tunnels(host, out);
+    }
+
+    /// Records that a registration is accepted, with `lifetime` 0 if it ends the visit. Packets of the agents that the mobile
+    /// node has named are delivered without a limit from now on.
+    pub(super) fn arrived(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
+        let host = pending.request.home;
+        let Some(arrival) = self.handoffs.arrivals.get_mut(&host) else { return };
+        if arrival.mac != pending.mac {
+            // Another link address claimed the mobile node.
+            let said = pending.request.previous_agent(&self.config.numbers).and_then(Result::ok);
+            arrival.sources = said.map_or_else(Vec::new, |said| {
+                vec![(said.previous, now + Duration::from_secs(said.lifetime.into()))]
+            });
+            arrival.mac = pending.mac;
+        }
+        if lifetime == 0 || arrival.sources.is_empty() {
+            self.handoffs.arrivals.remove(&host);
+        } else if arrival.waits.take().is_some() {
+            let ends = arrival.sources.iter().map(|(_, until)| *until).max();
+            arrival.ends = ends.unwrap_or(arrival.ends);
+            self.handoffs.ending.set(host, arrival.ends);
+        }
+        self.watch_tunnels(host, out);
+    }
+
+    /// Sets or removes the route by which this role gets the packets for a mobile node out of tunnels of other agents. Their
+    /// source is checked by [`Self::from_agent`], because the route applies to any source.
+    pub(super) fn watch_tunnels(&mut self, host: Ipv4Addr, out: &mut Outbox) {
+        let handoffs = &self.handoffs;
+        let arrival = handoffs.arrivals.get(&host);
+        let left = || handoffs.departures.iter().filter(move |((other, _), _)| *other == host);
+        let sources_left = left().filter(|(_, departure)| !departure.sources.is_empty());
+        let ends =
+            arrival.map(|arrival| arrival.ends).into_iter().chain(sources_left.map(|(_, left)| left.ends));
+        let lifetime = ends.max().map(Lifetime::Until);
+        let classes = if lifetime.is_some() { self.classes_of_agents(host) } else { BTreeSet::new() };
+        let watched = classes.into_iter().zip(std::iter::repeat(lifetime));
+        let punt =
+            |(class, lifetime): (Class, Option<Lifetime>)| Some((class, Route::new(Action::Punt, lifetime?)));
+        let mut routes: BTreeMap<Class, Route> = watched.filter_map(punt).collect();
+        if let Some(direct) = self.direct_route(host) {
+            routes.entry(self.classes.of_unknown()).or_insert(direct);
+        }
+        let classes: BTreeSet<Class> = routes.keys().copied().collect();
+        let before = self.handoffs.watched.remove(&host).unwrap_or_default();
+        for class in before.difference(&classes) {
+            out.route(RouteKey::to(*class, host), None);
+        }
+        for (class, route) in routes {
+            out.route(RouteKey::to(class, host), route);
+        }
+        if !classes.is_empty() {
+            self.handoffs.watched.insert(host, classes);
+        }
+    }
+
+    /// Returns the route of packets out of tunnels of all hosts for a visitor, or for a mobile node that has left; `None` if the
+    /// configuration does not permit such packets, or if there is neither. The home agents of two visitors may have given
+    /// them the same home address. Then one of them gets these packets.
+    fn direct_route(&self, host: Ipv4Addr) -> Option<Route> {
+        if !self.config.direct_tunnels {
+            return None;
+        }
+        let mut visitors = self.visitors.iter().filter(|((other, _), _)| *other == host);
+        if let Some((visit, visitor)) = visitors.next() {
+            let action = self.action_for(*visit, visitor.mac);
+            return Some(Route::new(action, Lifetime::Until(visitor.ends)));
+        }
+        let mut left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        left.next().map(|(_, departure)| Route::new(Action::Punt, Lifetime::Until(departure.ends)))
+    }
+
+    /// Returns the classes of packets out of tunnels of other agents for a mobile node: the class of unknown sources, and those
+    /// of agents that are also home agents of visitors. The class of the mobile node's own home agent is not one of them.
+    fn classes_of_agents(&self, host: Ipv4Addr) -> BTreeSet<Class> {
+        let arrival = self.handoffs.arrivals.get(&host).map(|arrival| &arrival.sources);
+        let left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        let sources = arrival.into_iter().chain(left.map(|(_, departure)| &departure.sources)).flatten();
+        let own = |agent: Ipv4Addr| {
+            let visit = (host, agent);
+            self.visitors.contains_key(&visit) || self.handoffs.departures.contains_key(&visit)
+        };
+        let opened =
+            sources.filter(|(agent, _)| !own(*agent)).filter_map(|(agent, _)| self.opened.get(agent));
+        opened.map(|opened| opened.class).chain([self.classes.of_unknown()]).collect()
+    }
+
+    /// Handles a packet out of a tunnel whose source is not the home agent of the packet's destination. It is delivered if
+    /// the source is the agent that the mobile node has named, or forwarded if the mobile node has left, and dropped
+    /// otherwise.
+    pub(super) fn from_agent(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let (entry, _) = rx.tunnel.unwrap_or((Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED));
+        let host = rx.header.dst;
+        match self.judge_arrival(now, entry, host) {
+            Ok(Some(mac)) => {
+                self.handoffs.delivered += 1;
+                self.deliver(now, self.visit_of(host, mac), mac, (rx, packet), out);
+            }
+            Ok(None) => self.forward_departed(now, rx, entry, packet, out),
+            Err(NOT_A_VISITOR) if self.config.special_tunnels => self.send_back(now, rx, entry, packet, out),
+            Err(reason) => self.refused.end(rx.iface, packet, Err(reason), out),
+        }
+    }
+
+    /// Returns the link address to which a packet for `host` out of a tunnel from `entry` is delivered. `None` if the mobile
+    /// node has left, and did not come back. Fails with the reason to drop the packet.
+    fn judge_arrival(
+        &mut self,
+        now: Instant,
+        entry: Ipv4Addr,
+        host: Ipv4Addr,
+    ) -> Result<Option<Mac>, Reason> {
+        let has_left = self.handoffs.departures.keys().any(|(other, _)| *other == host);
+        let is_direct = |((other, _), visitor): (&Visit, &Visitor)| (*other == host).then_some(visitor.mac);
+        let direct = self.visitors.iter().find_map(is_direct).filter(|_| self.config.direct_tunnels);
+        let Some(arrival) = self.handoffs.arrivals.get_mut(&host).filter(|arrival| now < arrival.ends) else {
+            return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_A_VISITOR) };
+        };
+        let is_source = |(place, (agent, until)): (usize, &(Ipv4Addr, Instant))| {
+            *agent == entry && now < *until && (place == 0 || arrival.waits.is_none())
+        };
+        if !arrival.sources.iter().enumerate().any(is_source) {
+            return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_PREVIOUS_AGENT) };
+        }
+        if let Some(asked) = arrival.waits {
+            if self.waiting.get(asked).is_none() {
+                return Err(NOT_ACCEPTED);
+            }
+            arrival.left = arrival.left.checked_sub(1).ok_or(EARLY_LIMIT)?;
+        }
+        Ok(Some(arrival.mac))
+    }
+
+    /// Returns the visit of a mobile node from `mac`, or the one for which it has sent a request; `None` if there is neither.
+    fn visit_of(&self, host: Ipv4Addr, mac: Mac) -> Option<Visit> {
+        let own = self.visitors.iter().filter(|((other, _), visitor)| *other == host && visitor.mac == mac);
+        let waits = self.waiting.of(host, mac).map(|(_, pending)| (host, pending.request.home_agent));
+        own.map(|(visit, _)| *visit).chain(waits).next()
+    }
+
+    /// Ends the delivery of packets of previous agents when its time has passed. If the mobile node had left this agent, came
+    /// back with an authenticated request, and was not accepted, its packets are not forwarded any more: it is not at the
+    /// care-of address of before.
+    pub(super) fn end_arrival(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
+        if let Some(arrival) = self.handoffs.arrivals.get(&host)
+            && arrival.ends <= now
+        {
+            let (is_back, identification) =
+                (arrival.is_proven && arrival.is_pending(), arrival.identification);
+            self.handoffs.arrivals.remove(&host);
+            self.end_keeping_of_strangers(host, out);
+            if is_back {
+                self.end_older_departures(host, identification, out);
+            }
+        }
+        self.watch_tunnels(host, out);
+    }
+
+    /// Returns the state of smooth handoffs for the role's status.
+    pub(super) fn handoffs_status(&self) -> Value {
+        let handoffs = &self.handoffs;
+        let arrival = |(host, arrival): (&Ipv4Addr, &Arrival)| {
+            let previous = arrival.previous().map_or(Value::None, Value::from);
+            let ends = self.clock.unix_seconds(arrival.ends).into();
+            let value = [
+                ("previous", previous),
+                ("state", if arrival.is_pending() { "pending" } else { "registered" }.into()),
+                ("ends_unix_s", ends),
+            ];
+            (host.to_string(), Value::map(value))
+        };
+        let departure = |((host, home_agent), departure): (&Visit, &Departure)| {
+            let value = Value::map([
+                ("home_agent", Value::from(*home_agent)),
+                ("care_of", departure.care_of.into()),
+                ("since_unix_s", self.clock.unix_seconds(departure.since).into()),
+                ("ends_unix_s", self.clock.unix_seconds(departure.ends).into()),
+            ]);
+            (host.to_string(), value)
+        };
+        Value::map([
+            ("arrivals", Value::Map(handoffs.arrivals.iter().map(arrival).collect())),
+            ("departures", Value::Map(handoffs.departures.iter().map(departure).collect())),
+            ("updates_sent", handoffs.sent.into()),
+            ("early_delivered", handoffs.delivered.into()),
+            ("forwarded", handoffs.forwarded.into()),
+            ("sent_back", handoffs.sent_back.into()),
+        ])
+    }
+}

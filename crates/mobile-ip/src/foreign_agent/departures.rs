@@ -1,0 +1,367 @@
+//! Smooth handoffs at the previous foreign agent (draft-ietf-mobileip-optim-09, sections 7.2 and 7.3): after a Binding
+//! Update of a mobile node that has left, packets that still arrive for it are forwarded to its new care-of address.
+//!
+//! A Binding Update must be authentic, and later than all that the mobile node has sent here before. It comes from the new
+//! foreign agent, and again from the mobile node itself until the acknowledgement has arrived. So repetitions are
+//! acknowledged again, and change nothing.
+//!
+//! No packet circles: packets out of a tunnel of an agent are never forwarded to that agent, a forwarded packet that
+//! comes back is dropped, and each tunnel costs one hop.
+
+use super::arrivals::{NOT_PREVIOUS_AGENT, Sources};
+use super::{ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
+use crate::encapsulation;
+use crate::mark::MobileIpEvent;
+use crate::message::{
+    Acknowledge, Binding, BufferControl, PORT, RequestFlags, Status, Update, Warning, datagram,
+};
+use crate::one_tunnel::{self, OneTunnel};
+use crate::refusal;
+use node::{Action, Encap, Lifetime, Outbox, Route, RouteKey, Rx, reason};
+use wire::ipv4::{self};
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance, udp};
+
+/// The reason to drop a Binding Update: it has no Identification, so it has no protection against replay.
+pub(super) const NO_IDENTIFICATION: Reason = Reason("no_identification");
+/// The reason to drop a Binding Update: it is not later than the last message of the mobile node.
+pub(super) const STALE_UPDATE: Reason = Reason("stale_update");
+/// The reason to drop a Binding Update: its care-of address cannot be that of another agent.
+pub(super) const IMPLAUSIBLE_CARE_OF: Reason = Reason("implausible_care_of");
+/// The reason to drop a packet from a tunnel: it would be forwarded to the source of the tunnel, or it was forwarded before.
+pub(super) const FORWARDING_LOOP: Reason = Reason("forwarding_loop");
+
+/// A mobile node that has left: where its packets are forwarded to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Departure {
+    /// The new care-of address.
+    pub(super) care_of: Ipv4Addr,
+    /// The Identification of the Binding Update.
+    pub(super) identification: u64,
+    pub(super) ends: Instant,
+    /// The flags M and G of the Binding Update, which select the kind of tunnel.
+    pub(super) flags: RequestFlags,
+    /// The flags of the registration that has ended: the home agent still uses its kind of tunnel.
+    pub(super) was: RequestFlags,
+    /// The earlier agents whose tunnels may bring packets for it.
+    pub(super) sources: Sources,
+    pub(super) since: Instant,
+}
+
+impl ForeignAgent {
+    /// Handles a UDP datagram if it is a message of route optimization to this agent. `None`: it is another message.
+    pub(super) fn binding_message(
+        &mut self,
+        now: Instant,
+        rx: &Rx,
+        packet: &Packet,
+        out: &mut Outbox,
+    ) -> Option<Result<(), Reason>> {
+        if !self.config.smooth_handoff || rx.header.dst != self.config.address.address {
+            return None;
+        }
+        let datagram = udp::Datagram::parse(rx.payload(packet), rx.header.src, rx.header.dst).ok()?;
+        if let Some(control) = BufferControl::parse(datagram.payload, &self.config.numbers) {
+            return Some(control.map_err(Reason::from).and_then(|control| self.control(&control, out)));
+        }
+        Some(match Binding::parse(datagram.payload, &self.config.numbers)? {
+            Ok(Binding::Update(update)) => self.update(now, &update, out),
+            Ok(_) => Err(refusal::UNEXPECTED),
+            Err(malformed) => Err(malformed.into()),
+        })
+    }
+
+    /// Handles a Binding Update of a mobile node. Fails with the reason to drop it.
+    fn update(&mut self, now: Instant, update: &Update, out: &mut Outbox) -> Result<(), Reason> {
+        let host = update.home;
+        let spi = update.authentication.as_ref().map(|found| found.spi);
+        let association = spi.and_then(|spi| self.mobile_nodes.named(host, spi));
+        let association = association.ok_or(refusal::NO_ASSOCIATION)?;
+        let numbers = self.config.numbers;
+        if !update.verify(numbers.smooth_authentication, association, &numbers) {
+            return Err(refusal::BAD_AUTHENTICATION);
+        }
+        let identification = update.identification.ok_or(NO_IDENTIFICATION)?;
+        let Some((visit, last)) = self.last_of(host) else {
+            self.acknowledge(now, update, Status::UNSPECIFIED, None, out);
+            return Err(NOT_A_VISITOR);
+        };
+        let departure = self.handoffs.departures.get(&visit);
+        if let Some(known) = departure.filter(|known| known.identification == identification) {
+            let tunnel = (!update.deletes()).then(|| self.encap_to(known));
+            self.acknowledge(now, update, Status::ACCEPTED, tunnel, out);
+            return Ok(());
+        }
+        if ntp_distance(identification, last) <= 0 {
+            self.acknowledge(now, update, Status::IDENTIFICATION, None, out);
+            return Err(STALE_UPDATE);
+        }
+        if !update.deletes() && !self.is_elsewhere(visit, update.care_of) {
+            self.acknowledge(now, update, Status::MALFORMED, None, out);
+            return Err(IMPLAUSIBLE_CARE_OF);
+        }
+        self.accept(now, visit, update, identification, out);
+        Ok(())
+    }
+
+    /// Returns the visit of a mobile node here, or the one that has ended by a handoff, with the Identification of its last
+    /// message. The latest one, if it has several home agents. `None` if it did not visit this agent.
+    pub(super) fn last_of(&self, host: Ipv4Addr) -> Option<(Visit, u64)> {
+        let visits = self.visitors.iter().filter(|((other, _), _)| *other == host);
+        let visits = visits.map(|(visit, visitor)| (*visit, visitor.identification));
+        let left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        let left = left.map(|(visit, departure)| (*visit, departure.identification));
+        let last = visits.chain(left).reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })?;
+        // The mobile node is back: its request is later than an update that it sent before.
+        let back = self.handoffs.arrivals.get(&host).filter(|arrival| arrival.is_proven);
+        let back = back.map(|arrival| arrival.identification).filter(|it| ntp_distance(*it, last.1) > 0);
+        Some((last.0, back.unwrap_or(last.1)))
+    }
+
+    /// Returns whether a care-of address can be that of another agent.
+    fn is_elsewhere(&self, (host, home_agent): Visit, care_of: Ipv4Addr) -> bool {
+        let own = self.config.address;
+        let is_own = self.own_addresses().contains(&care_of);
+        ipv4::is_host(care_of)
+            && !own.is_broadcast(care_of)
+            && !is_own
+            && ![host, home_agent].contains(&care_of)
+    }
+
+    /// Ends a visit because of a Binding Update, and forwards packets from now on, unless the update only deletes.
+    fn accept(&mut self, now: Instant, visit: Visit, update: &Update, identification: u64, out: &mut Outbox) {
+        let host = visit.0;
+        let before = self.handoffs.departures.remove(&visit);
+        let arrival = self.handoffs.arrivals.remove(&host);
+        let named = arrival.filter(|arrival| !arrival.is_pending()).map(|arrival| arrival.sources);
+        let sources = named.or_else(|| before.as_ref().map(|before| before.sources.clone()));
+        let flags = RequestFlags::default()
+            .with(RequestFlags::MINIMAL, update.minimal)
+            .with(RequestFlags::GRE, update.gre);
+        let lifetime = update.lifetime.min(self.longest());
+        let was = self.visitors.get(&visit).map(|visitor| visitor.flags);
+        let departure = Departure {
+            was: was.or_else(|| before.as_ref().map(|before| before.was)).unwrap_or_default(),
+            care_of: update.care_of,
+            identification,
+            ends: now + Duration::from_secs(lifetime.into()),
+            flags,
+            sources: sources.unwrap_or_default(),
+            since: now,
+        };
+        let is_forwarded = !update.deletes();
+        let to = is_forwarded.then_some(update.care_of);
+        self.tunnels.rebind(before.map(|before| before.care_of), to);
+        if is_forwarded {
+            self.handoffs.departures.insert(visit, departure.clone());
+        }
+        let visitor = self.end_visit(visit, out);
+        let tunnel = is_forwarded.then(|| self.encap_to(&departure));
+        if is_forwarded {
+            self.set_departure(visit, &departure, out);
+        } else if visitor.is_none() {
+            self.drop_departed(visit, out);
+        }
+        self.watch_tunnels(host, out);
+        self.departed(now, visit, visitor, update, tunnel, out);
+    }
+
+    /// The previous agent has accepted a Binding Update: the mobile node has left. `visitor` is the visit that has ended;
+    /// `None` if an earlier update ended it. `tunnel` leads to the new care-of address, and is in use from now on; `None` if
+    /// no packets are forwarded. The new care-of address is authenticated.
+    fn departed(
+        &mut self,
+        now: Instant,
+        visit: Visit,
+        _visitor: Option<Visitor>,
+        update: &Update,
+        tunnel: Option<Encap>,
+        out: &mut Outbox,
+    ) {
+        if tunnel.is_some() {
+            out.mark(MobileIpEvent::CareOfLearnt { host: visit.0, care_of: update.care_of }.into());
+            out.mark(MobileIpEvent::ForwardingBegun { host: visit.0 }.into());
+        } else {
+            out.mark(MobileIpEvent::VisitorDeparted { host: visit.0 }.into());
+        }
+        self.acknowledge(now, update, Status::ACCEPTED, tunnel, out);
+        if tunnel.is_some() {
+            self.flush(now, visit, out);
+        } else {
+            self.end_keeping(visit, out);
+        }
+    }
+
+    /// Sets the route by which packets of the home agent are forwarded to the new care-of address.
+    pub(super) fn set_departure(&mut self, visit: Visit, departure: &Departure, out: &mut Outbox) {
+        let (host, home_agent) = visit;
+        let kinds = self.kinds_of(home_agent);
+        let Some(class) = self.open_for(home_agent, kinds, out) else { return };
+        // While kept packets are being sent, later ones wait behind them.
+        let is_draining = self.is_draining(visit);
+        let action = if is_draining { Action::Punt } else { Action::Tunnel(self.encap_to(departure)) };
+        out.route(RouteKey::to(class, host), Route::new(action, Lifetime::Until(departure.ends)));
+    }
+
+    /// Returns the tunnel to a new care-of address, with what is known now about its path.
+    pub(super) fn encap_to(&self, departure: &Departure) -> Encap {
+        let kind = encapsulation::kind(departure.flags);
+        self.tunnels.encap(self.config.address.address, departure.care_of, kind, self.config.tunnel_mtu)
+    }
+
+    /// Sets the tunnels to a new care-of address to what is known now about the path.
+    pub(super) fn adjust_departures(&mut self, care_of: Ipv4Addr, out: &mut Outbox) {
+        let all = self.handoffs.departures.iter().filter(|(_, departure)| departure.care_of == care_of);
+        let all: Vec<_> = all.map(|(visit, departure)| (*visit, departure.clone())).collect();
+        for (visit, departure) in all {
+            self.set_departure(visit, &departure, out);
+        }
+    }
+
+    /// Ends the forwarding for a mobile node. Does nothing if there is none.
+    pub(super) fn end_departure(&mut self, visit: Visit, out: &mut Outbox) {
+        let host = visit.0;
+        let Some(departure) = self.handoffs.departures.remove(&visit) else { return };
+        self.tunnels.rebind(Some(departure.care_of), None);
+        if !self.visitors.contains_key(&visit) {
+            self.end_keeping(visit, out);
+            self.drop_departed(visit, out);
+        }
+        self.watch_tunnels(host, out);
+        out.mark(MobileIpEvent::ForwardingEnded { host }.into());
+    }
+
+    /// Removes the route for packets to a mobile node that is neither here nor forwarded to.
+    fn drop_departed(&mut self, (host, home_agent): Visit, out: &mut Outbox) {
+        if let Some(opened) = self.opened.get(&home_agent) {
+            out.route(RouteKey::to(opened.class, host), None);
+        }
+        self.close_unused(home_agent, out);
+    }
+
+    /// Ends the forwarding for a mobile node that began before its message with this Identification.
+    pub(super) fn end_older_departures(&mut self, host: Ipv4Addr, identification: u64, out: &mut Outbox) {
+        let all = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        let older = all.filter(|(_, departure)| ntp_distance(identification, departure.identification) > 0);
+        for visit in older.map(|(visit, _)| *visit).collect::<Vec<_>>() {
+            self.end_departure(visit, out);
+        }
+    }
+
+    /// Forwards a packet out of a tunnel of an earlier agent, or of another host, to the new care-of address of a mobile node
+    /// that has left.
+    pub(super) fn forward_departed(
+        &mut self,
+        now: Instant,
+        rx: Rx,
+        entry: Ipv4Addr,
+        packet: Packet,
+        out: &mut Outbox,
+    ) {
+        let host = rx.header.dst;
+        let mut all = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        let found = all.next().map(|((_, home_agent), departure)| (*home_agent, departure.clone()));
+        let judged = found.ok_or(NOT_A_VISITOR).and_then(|(home_agent, departure)| {
+            let is_source = |(agent, until): &(Ipv4Addr, Instant)| *agent == entry && now < *until;
+            if !self.config.direct_tunnels && !departure.sources.iter().any(is_source) {
+                return Err(NOT_PREVIOUS_AGENT);
+            }
+            if departure.care_of == entry || self.handoffs.passed.has_come_back(&packet.bytes, rx.header.ttl)
+            {
+                return Err(FORWARDING_LOOP);
+            }
+            Ok((home_agent, self.encap_to(&departure)))
+        });
+        match judged {
+            Ok((home_agent, encap)) => {
+                self.handoffs.forwarded += 1;
+                self.warn(now, host, home_agent, entry, out);
+                match self.wait_behind(now, (host, home_agent), (rx, packet), out) {
+                    Ok(()) => {}
+                    Err(packet) => self.into_tunnel(now, &rx, packet, encap, out),
+                }
+            }
+            Err(reason) => self.refused.end(rx.iface, packet, Err(reason), out),
+        }
+    }
+
+    /// Puts a packet that this role holds into a tunnel. The time to live is decremented. A packet with DF that does not fit
+    /// is dropped, and its sender is notified.
+    pub(super) fn into_tunnel(
+        &mut self,
+        now: Instant,
+        rx: &Rx,
+        mut packet: Packet,
+        encap: Encap,
+        out: &mut Outbox,
+    ) {
+        let own = self.own_addresses();
+        let verdict = OneTunnel { encap, is_own: |address| own.contains(&address) }.judge(now, rx, &packet);
+        if let Some(error) = verdict.icmp
+            && let Some(bytes) = error.about(&packet.bytes, self.config.address.address)
+            && self.handoffs.errors.may(now, rx.header.src)
+        {
+            out.send_routed(Packet::new(Mac::ZERO, bytes));
+        }
+        if verdict.ttl && !ipv4::decrement_ttl(&mut packet.bytes) {
+            return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
+        }
+        match one_tunnel::enclosed(&packet, &verdict, &mut self.handoffs.outer_id) {
+            Ok(copies) => copies.into_iter().for_each(|copy| out.send_routed(copy)),
+            Err(reason) => self.refused.end(rx.iface, packet, Err(reason), out),
+        }
+    }
+
+    /// Warns the home agent that a host sends packets for a mobile node to this agent, which it has left; at most once a second
+    /// for each such host. The home agent itself needs no warning: the mobile node registers with it.
+    fn warn(
+        &mut self,
+        now: Instant,
+        host: Ipv4Addr,
+        home_agent: Ipv4Addr,
+        entry: Ipv4Addr,
+        out: &mut Outbox,
+    ) {
+        if entry == home_agent || !self.handoffs.warned.may(now, (host, entry)) {
+            return;
+        }
+        let warning = Binding::Warning(Warning { home: host, targets: vec![entry] });
+        let own = SocketAddrV4::new(self.config.address.address, PORT);
+        let to = SocketAddrV4::new(home_agent, PORT);
+        let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &warning.emit(&self.config.numbers));
+        out.send_routed(Packet::new(Mac::ZERO, bytes));
+    }
+
+    /// Answers an authentic Binding Update, at most once a second for each update. The answer goes to the home address, through
+    /// the tunnel to the new care-of address if there is one.
+    fn acknowledge(
+        &mut self,
+        now: Instant,
+        update: &Update,
+        status: Status,
+        tunnel: Option<Encap>,
+        out: &mut Outbox,
+    ) {
+        let (host, identification) = (update.home, update.identification);
+        if !update.acknowledge || !self.handoffs.acknowledged.may(now, (host, identification.unwrap_or(0))) {
+            return;
+        }
+        let numbers = self.config.numbers;
+        let mut message = Acknowledge { status, home: host, identification, authentication: None };
+        let spi = update.authentication.as_ref().map(|found| found.spi);
+        if let Some(association) = spi.and_then(|spi| self.mobile_nodes.named(host, spi)) {
+            message.sign(numbers.smooth_authentication, association, &numbers);
+        }
+        let own = SocketAddrV4::new(self.config.address.address, PORT);
+        let to = SocketAddrV4::new(host, PORT);
+        let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &Binding::Acknowledge(message).emit(&numbers));
+        let packet = Packet::new(Mac::ZERO, bytes);
+        let sent = match tunnel {
+            Some(encap) => one_tunnel::in_tunnel(&packet, encap, &mut self.handoffs.outer_id),
+            None => Ok(packet),
+        };
+        match sent {
+            Ok(packet) => out.send_routed(packet),
+            Err(reason) => self.refused.count(reason),
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! The packets that a foreign agent keeps for its visitors: what is kept, and how it leaves. "Smooth handoff" in Johnson and
+//! Bennington, Mobile IP over ACTS, keeps the last packet of each visitor. It is sent once, to the care-of address of an
+//! authenticated Binding Update, before later packets. [`super::buffer`] has the limits.
+//!
+//! While packets of a visitor are to be kept, its route gives them to this role, which forwards them as the table would. A
+//! packet is stored after its time to live was decremented, before the link. Only packets out of tunnels are kept, and never
+//! those of this host: registration messages and ICMP errors. If the visit ends otherwise, its packets are dropped.
+
+use super::buffer::{Buffers, Kept};
+use super::{ForeignAgent, NOT_A_VISITOR, Visit};
+use crate::config::{Buffering, Drain, KeepWhen};
+use crate::mark::MobileIpEvent;
+use crate::message::{Asks, BufferControl};
+use crate::one_tunnel::OneRoute;
+use crate::refusal;
+use node::{
+    Action, Disposition, Expiry, Hop, Lifetime, Outbox, PuntReason, Route, RouteKey, Rx, Value, reason,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::ipv4::{self, Header};
+use wire::{
+    Duration, Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, fragment,
+    ntp_distance,
+};
+
+/// The reason to drop a kept packet: the visit has ended, and no authenticated update names another care-of address.
+pub const KEPT_VISIT_ENDED: Reason = Reason("kept_visit_ended");
+/// The reason to drop a kept packet: the mobile node has named it as one that it has received.
+pub const KEPT_DUPLICATE: Reason = Reason("kept_duplicate");
+/// The reason to drop a kept packet: the mobile node has asked to keep none.
+pub const KEPT_UNWANTED: Reason = Reason("kept_unwanted");
+/// The reason to drop a Buffer Control Request: this agent keeps no packets.
+pub const NO_BUFFER: Reason = Reason("no_buffer");
+/// The reason to drop a Buffer Control Request: it is not later than the last one of the visit.
+pub const STALE_CONTROL: Reason = Reason("stale_control");
+
+/// The packets that one foreign agent keeps.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    when: KeepWhen,
+    drain: Drain,
+    /// In bit/s.
+    rate: u64,
+    buffers: Buffers,
+    /// The visits for which a Buffer Control Request has asked to keep packets.
+    asked: BTreeSet<Visit>,
+    /// The Identification of the last Buffer Control Request of each visit.
+    controls: BTreeMap<Visit, u64>,
+    is_link_down: bool,
+    /// The visits whose packets are being sent to another care-of address.
+    drains: BTreeSet<Visit>,
+    /// When the next packet of each drain is sent.
+    due: Expiry<Visit>,
+    /// The number of kept packets that were sent to another care-of address.
+    sent: u64,
+}
+
+impl Keeper {
+    pub(super) fn new(config: &Buffering) -> Self {
+        Self {
+            when: config.when,
+            drain: config.drain,
+            rate: config.rate,
+            buffers: Buffers::new(config.limits()),
+            asked: BTreeSet::new(),
+            controls: BTreeMap::new(),
+            is_link_down: false,
+            drains: BTreeSet::new(),
+            due: Expiry::default(),
+            sent: 0,
+        }
+    }
+
+    /// Returns whether each packet of a visit is to be kept now.
+    fn wants(&self, visit: Visit) -> bool {
+        match self.when {
+            KeepWhen::Always => true,
+            KeepWhen::LinkDown => self.is_link_down,
+            KeepWhen::Request => self.asked.contains(&visit),
+        }
+    }
+
+    /// Returns when a packet is due, or may be too old; `None` if there is none.
+    pub(super) fn next(&self) -> Option<Instant> {
+        Instant::sooner(self.due.next(), self.buffers.next())
+    }
+
+    pub(super) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
+        self.buffers.holds(each);
+    }
+
+    /// Returns the state for an operator.
+    pub(super) fn status(&self) -> Value {
+        Value::map([
+            ("packets", Value::from(self.buffers.packets() as u64)),
+            ("bytes", Value::from(self.buffers.bytes() as u64)),
+            ("draining", Value::from(self.drains.len() as u64)),
+            ("sent", Value::from(self.sent)),
+        ])
+    }
+}
+
+/// Returns whether a mobile node has named a packet. A datagram that must not be fragmented may have any identification (RFC
+/// 6864, section 4.1), so the identification does not name it.
+fn is_named(named: &[(Ipv4Addr, u16)], packet: &Packet) -> bool {
+    Header::parse(&packet.bytes)
+        .is_ok_and(|(header, _)| !header.dont_fragment && named.contains(&(header.src, header.id)))
+}
+
+impl ForeignAgent {
+    /// Returns what the route of a visitor's packets does: it forwards them to the link address `mac`. If they are to be kept,
+    /// it gives them to this role.
+    pub(super) fn action_for(&self, visit: Visit, mac: Mac) -> Action {
+        match &self.keeper {
+            Some(keeper) if keeper.wants(visit) => Action::Punt,
+            _ => Action::Forward(Hop::mac(self.iface, mac)),
+        }
+    }
+
+    /// Handles a Buffer Control Request of a mobile node (draft-mkhalil-mobileip-buffer-00, section 4.1). It must be authentic, and
+    /// later than the last one. The packets that it names are dropped: the mobile node has received them. With `when =
+    /// "request"`, the request also begins or ends the keeping of packets. Fails with the reason to drop the message.
+    pub(super) fn control(&mut self, message: &BufferControl, out: &mut Outbox) -> Result<(), Reason> {
+        let spi = message.authentication.as_ref().map(|found| found.spi);
+        let association = spi.and_then(|spi| self.mobile_nodes.named(message.home, spi));
+        let association = association.ok_or(refusal::NO_ASSOCIATION)?;
+        if !message.verify(association, &self.config.numbers) {
+            return Err(refusal::BAD_AUTHENTICATION);
+        }
+        let (visit, _) = self.last_of(message.home).ok_or(NOT_A_VISITOR)?;
+        let keeper = self.keeper.as_mut().ok_or(NO_BUFFER)?;
+        let last = keeper.controls.get(&visit);
+        if last.is_some_and(|last| ntp_distance(message.identification, *last) <= 0) {
+            return Err(STALE_CONTROL);
+        }
+        keeper.controls.insert(visit, message.identification);
+        keeper.buffers.remove_if(visit, |packet| is_named(&message.named, packet), &mut |old| {
+            discard(old, KEPT_DUPLICATE, out);
+        });
+        let Some(mac) = self.visitors.get(&visit).map(|visitor| visitor.mac) else { return Ok(()) };
+        match message.asks {
+            Asks::Keep => _ = keeper.asked.insert(visit),
+            Asks::Forward => return Ok(()),
+            Asks::Stop => {
+                keeper.asked.remove(&visit);
+                keeper.buffers.take(visit).into_iter().for_each(|kept| discard(kept, KEPT_UNWANTED, out));
+            }
+        }
+        if keeper.when == KeepWhen::Request {
+            self.set_route(visit, mac, out);
+            if self.config.direct_tunnels {
+                self.watch_tunnels(visit.0, out);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the route of a visitor's packets.
+    fn set_route(&self, visit: Visit, mac: Mac, out: &mut Outbox) {
+        if let Some(opened) = self.opened.get(&visit.1)
+            && let Some(visitor) = self.visitors.get(&visit)
+        {
+            let route = Route::new(self.action_for(visit, mac), Lifetime::Until(visitor.ends));
+            out.route(RouteKey::to(opened.class, visit.0), route);
+        }
+    }
+
+    /// Handles a packet that a route of this role gave to it: out of a tunnel of a visitor's home agent or of another agent, or
+    /// of a visitor.
+    pub(super) fn punted(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+        let visit = rx.tunnel.map(|(entry, _)| (rx.header.dst, entry));
+        if let Some(visit) = visit.filter(|visit| self.is_draining(*visit)) {
+            return match self.wait_behind(now, visit, (rx, packet), out) {
+                Ok(()) => {}
+                Err(packet) => self.send_onward(now, visit, (rx.iface, packet), out),
+            };
+        }
+        match visit.and_then(|visit| Some((visit, self.visitors.get(&visit)?.mac))) {
+            Some((visit, mac)) => self.deliver(now, Some(visit), mac, (rx, packet), out),
+            None if self.is_of_visitor(&rx) => self.route_opened(rx, packet, out),
+            None => self.from_agent(now, rx, packet, out),
+        }
+    }
+
+    /// Forwards a packet to a mobile node on the link as the table would, and keeps it for its visit if it is to be kept. While
+    /// the link is down, with `when = "link-down"`, the packet is kept and not sent.
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        visit: Option<Visit>,
+        mac: Mac,
+        (rx, mut packet): (Rx, Packet),
+        out: &mut Outbox,
+    ) {
+        let action = Action::Forward(Hop::mac(self.iface, mac));
+        let is_own = |address| self.is_own(address);
+        let verdict = OneRoute { action, mtu: self.mtu, is_own }.judge(now, &rx, &packet);
+        if let Some(error) = verdict.icmp {
+            self.tell(now, error, &packet, out);
+        }
+        if let Disposition::Drop(reason) = verdict.disposition {
+            return self.refused.end(rx.iface, packet, Err(reason), out);
+        }
+        if !ipv4::decrement_ttl(&mut packet.bytes) {
+            return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
+        }
+        if let Some(visit) = visit
+            && let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit))
+            && !keeper.drains.contains(&visit)
+        {
+            let mut gone = |old, why| discard(old, why, out);
+            if keeper.when == KeepWhen::LinkDown {
+                return keeper.buffers.keep(now, visit, (rx.iface, packet), &mut gone);
+            }
+            keeper.buffers.keep(now, visit, (rx.iface, packet.clone()), &mut gone);
+        }
+        self.send_on_link(mac, rx.iface, verdict.cut, packet, out);
+    }
+
+    /// Sends a packet to a visitor, in fragments of at most `cut` bytes if it is given.
+    fn send_on_link(&self, mac: Mac, from: Iface, cut: Option<u16>, packet: Packet, out: &mut Outbox) {
+        let link = Frame::to(mac);
+        let Some(mtu) = cut else { return out.send(self.iface, Packet { link, ..packet }) };
+        match fragment::pieces(&packet.bytes, mtu) {
+            Ok(pieces) => {
+                let pieces = pieces.into_iter().map(|bytes| Packet { link, bytes, id: packet.id });
+                pieces.for_each(|piece| out.send(self.iface, piece));
+            }
+            Err(malformed) => out.discard(from, packet, malformed.into()),
+        }
+    }
+
+    /// Sends an ICMP error to the sender of a packet, at most one per second.
+    fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
+        let Some(bytes) = error.about(&about.bytes, self.config.address.address) else { return };
+        let Some((_, sender)) = ipv4::addresses(&bytes) else { return };
+        if !self.config.address.is_broadcast(sender) && self.error_limit.may(now, sender) {
+            out.send_routed(Packet::new(Mac::ZERO, bytes));
+        }
+    }
+
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        address == self.config.address.address || self.config.own.contains(&address)
+    }
+
+    // --- the link ----------------------------------------------------------------------------------------------------
+
+    /// Records whether the link to the visited network is up. With `when = "link-down"`, sets the routes of all visitors.
+    pub(super) fn link_changed(&mut self, is_up: bool, out: &mut Outbox) {
+        let Some(keeper) = self.keeper.as_mut() else { return };
+        let is_changed = std::mem::replace(&mut keeper.is_link_down, !is_up) == is_up;
+        if keeper.when != KeepWhen::LinkDown || !is_changed {
+            return;
+        }
+        for (visit, visitor) in &self.visitors {
+            self.set_route(*visit, visitor.mac, out);
+        }
+        if self.config.direct_tunnels {
+            let hosts: Vec<_> = self.visitors.keys().map(|(host, _)| *host).collect();
+            hosts.into_iter().for_each(|host| self.watch_tunnels(host, out));
+        }
+    }
+
+    /// Sends packets that were held back to a visitor that has registered again, by the link: those that arrived while the link
+    /// was down, or those that were being sent to another care-of address.
+    pub(super) fn release(&mut self, visit: Visit, mac: Mac, out: &mut Outbox) {
+        let Some(keeper) = self.keeper.as_mut() else { return };
+        let was_draining = keeper.drains.remove(&visit);
+        keeper.due.stop(visit);
+        if !was_draining && keeper.when != KeepWhen::LinkDown {
+            return;
+        }
+        for Kept { packet, iface, .. } in keeper.buffers.take(visit) {
+            self.send_on_link(mac, iface, None, packet, out);
+        }
+    }
+
+    // --- after the visit -------------------------------------------------------------------------------------------
+
+    /// Drops the packets of a visit that has ended.
+    pub(super) fn end_keeping(&mut self, visit: Visit, out: &mut Outbox) {
+        let Some(keeper) = self.keeper.as_mut() else { return };
+        keeper.drains.remove(&visit);
+        keeper.due.stop(visit);
+        keeper.asked.remove(&visit);
+        keeper.controls.remove(&visit);
+        keeper.buffers.take(visit).into_iter().for_each(|kept| discard(kept, KEPT_VISIT_ENDED, out));
+    }
+
+    /// Drops the packets of a mobile node whose request was not accepted.
+    pub(super) fn end_keeping_of_strangers(&mut self, host: Ipv4Addr, out: &mut Outbox) {
+        let Some(keeper) = &self.keeper else { return };
+        let is_known =
+            |visit: &Visit| self.visitors.contains_key(visit) || self.handoffs.departures.contains_key(visit);
+        let strangers: Vec<Visit> = keeper.buffers.of(host).filter(|visit| !is_known(visit)).collect();
+        strangers.into_iter().for_each(|visit| self.end_keeping(visit, out));
+    }
+
+    /// Returns whether kept packets of a visitor that has left are being sent. Later packets wait behind them.
+    pub(super) fn is_draining(&self, visit: Visit) -> bool {
+        self.keeper.as_ref().is_some_and(|keeper| keeper.drains.contains(&visit))
+    }
+
+    /// Sends the packets of a visitor that has left to its new care-of address: first the kept ones, and then later ones. The
+    /// visitor is one of the departures, and its route is set. Its Binding Update was authenticated.
+    pub(super) fn flush(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
+        let Some(departure) = self.handoffs.departures.get(&visit).cloned() else { return };
+        let Some(keeper) = self.keeper.as_mut() else { return };
+        keeper.asked.remove(&visit);
+        let (packets, _) = keeper.buffers.size(visit);
+        if packets == 0 {
+            return;
+        }
+        let (host, care_of) = (visit.0, departure.care_of);
+        out.mark(MobileIpEvent::KeptSent { host, care_of, packets: packets as u64 }.into());
+        if keeper.drain == Drain::AtOnce || packets == 1 {
+            return self.drain_all(now, visit, out);
+        }
+        if keeper.drains.insert(visit) {
+            keeper.buffers.begin_drain(visit);
+            self.set_departure(visit, &departure, out);
+            self.drain_one(now, visit, out);
+        }
+    }
+
+    /// Puts a packet behind those of a visitor that has left, if these are being sent. If there is no room, they are sent at
+    /// once. Fails with the packet if it can be sent.
+    pub(super) fn wait_behind(
+        &mut self,
+        now: Instant,
+        visit: Visit,
+        (rx, packet): (Rx, Packet),
+        out: &mut Outbox,
+    ) -> Result<(), Packet> {
+        let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.drains.contains(&visit)) else {
+            return Err(packet);
+        };
+        keeper.buffers.wait(now, visit, (rx.iface, packet)).inspect_err(|_| self.drain_all(now, visit, out))
+    }
+
+    /// Sends the oldest packet of a visitor that has left, and sets when the next one is sent.
+    fn drain_one(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
+        let Some(keeper) = self.keeper.as_mut() else { return };
+        let oldest = keeper.buffers.pop(visit);
+        if let Some(Kept { packet, iface, .. }) = oldest {
+            let bits = packet.bytes.len() as u64 * 8;
+            let pause = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / keeper.rate.max(1));
+            keeper.due.set(visit, now + pause.max(Duration::from_nanos(1)));
+            keeper.sent += 1;
+            self.send_onward(now, visit, (iface, packet), out);
+        }
+        if self.keeper.as_ref().is_some_and(|keeper| keeper.buffers.size(visit).0 == 0) {
+            self.drain_all(now, visit, out);
+        }
+    }
+
+    /// Sends all packets of a visitor that has left. Later ones do not wait any more.
+    fn drain_all(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
+        let Some(keeper) = self.keeper.as_mut() else { return };
+        keeper.due.stop(visit);
+        let had_waiting = keeper.drains.remove(&visit);
+        let kept = keeper.buffers.take(visit);
+        keeper.sent += kept.len() as u64;
+        for Kept { packet, iface, .. } in kept {
+            self.send_onward(now, visit, (iface, packet), out);
+        }
+        if had_waiting && let Some(departure) = self.handoffs.departures.get(&visit).cloned() {
+            self.set_departure(visit, &departure, out);
+        }
+    }
+
+    /// Sends a packet into the tunnel to the new care-of address of a visitor that has left.
+    fn send_onward(
+        &mut self,
+        now: Instant,
+        visit: Visit,
+        (iface, packet): (Iface, Packet),
+        out: &mut Outbox,
+    ) {
+        let rx = Rx::parse(iface, PuntReason::Action, &packet);
+        let encap = self.handoffs.departures.get(&visit).map(|departure| self.encap_to(departure));
+        match (rx, encap) {
+            (Ok(rx), Some(encap)) => self.into_tunnel(now, &rx, packet, encap, out),
+            (Err(malformed), _) => out.discard(iface, packet, malformed.into()),
+            (_, None) => out.discard(iface, packet, KEPT_VISIT_ENDED),
+        }
+    }
+
+    /// Sends the packets that are due, and drops those that are too old.
+    pub(super) fn keeper_timeout(&mut self, now: Instant, out: &mut Outbox) {
+        let Some(keeper) = self.keeper.as_mut() else { return };
+        keeper.buffers.expire(now, &mut |old, why| discard(old, why, out));
+        while let Some(visit) = self.keeper.as_mut().and_then(|keeper| keeper.due.pop(now)) {
+            self.drain_one(now, visit, out);
+        }
+    }
+}
+
+fn discard(kept: Kept, why: Reason, out: &mut Outbox) {
+    out.discard(kept.iface, kept.packet, why);
+}
+
+#[cfg(test)]
+#[path = "keeping_tests.rs"]
+mod tests;

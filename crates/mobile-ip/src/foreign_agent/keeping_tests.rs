@@ -1,0 +1,328 @@
+use super::*;
+use crate::message::{
+    Algorithm, Asks, Association, Binding, BufferControl, Numbers, PORT, Request, RequestFlags, Update,
+    datagram,
+};
+use crate::pending::{Pending, Standing};
+use node::config::Interfaces;
+use node::{Effect, Input, Rng, Role};
+use wire::{SocketAddrV4, ipip, udp};
+
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+const VISIT: Visit = (HOST, HOME_AGENT);
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
+const NEW: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
+const SENDER: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
+const MAC: Mac = Mac([2, 0, 0, 0, 0, 7]);
+
+/// A foreign agent with one visitor.
+struct Bench {
+    agent: ForeignAgent,
+    out: Outbox,
+    now: Instant,
+    packets: u64,
+    /// The Identification of the last Binding Update.
+    updates: u64,
+}
+
+impl Bench {
+    fn new(buffer: &str) -> Self {
+        let text = format!(
+            "address = \"10.3.0.1/24\"\ninterface = \"visited\"\nsmooth_handoff = true\nbuffer = {{ {buffer} }}\n\
+             mobile_nodes = [{{ address = \"10.1.0.7\", spi = 300, key = \"{}\" }}]",
+            "ab".repeat(16)
+        );
+        let names = ["visited".to_owned(), "up".to_owned()];
+        let agent = ForeignAgent::new(toml::from_str(&text).unwrap(), Interfaces(&names), Rng::new(1));
+        let (out, now) = (Outbox::default(), Instant::from_millis(1000));
+        let mut bench = Self { agent: agent.unwrap(), out, now, packets: 0, updates: 1 };
+        bench.register();
+        bench
+    }
+
+    /// Registers the visitor, or renews its registration.
+    fn register(&mut self) -> Vec<String> {
+        let request = Request {
+            flags: RequestFlags(0),
+            lifetime: 300,
+            home: HOST,
+            home_agent: HOME_AGENT,
+            care_of: OWN,
+            identification: 1,
+            extensions: Vec::new(),
+        };
+        let from = SocketAddrV4::new(HOST, 434);
+        let standing = Standing::Known;
+        let pending = Pending { mac: MAC, from, since: self.now, number: 1, standing, ttl: 255, request };
+        self.agent.admit(self.now, &pending, 300, &mut self.out).unwrap();
+        self.effects()
+    }
+
+    /// Returns the effects as text: `link N`, `tunnel to EXIT N`, and `REASON N`, where N is the number of a packet; and
+    /// the routes.
+    fn effects(&mut self) -> Vec<String> {
+        let read = |effect| match effect {
+            Effect::Send(Some(_), packet) => Some(format!("link {}", packet.id.0)),
+            Effect::Send(None, packet) if packet.id == PacketId::NEW => {
+                let is_error = Header::parse(&packet.bytes).unwrap().0.protocol == ipv4::ICMP;
+                is_error.then(|| "error".to_owned())
+            }
+            Effect::Send(None, packet) => {
+                let (outer, inner) = ipip::decapsulate(&packet.bytes).unwrap();
+                let ttl = Header::parse(inner).unwrap().0.ttl;
+                Some(format!("tunnel to {} {} ttl {ttl}", outer.dst, packet.id.0))
+            }
+            Effect::Discard(_, _, reason::CONSUMED) => None,
+            Effect::Discard(_, packet, reason) => Some(format!("{reason} {}", packet.id.0)),
+            Effect::Do(node::Act::Route(_, Some(Route { action: Action::Punt, .. }))) => {
+                Some("punt".to_owned())
+            }
+            Effect::Do(node::Act::Route(_, Some(Route { action: Action::Tunnel(_), .. }))) => {
+                Some("route onward".to_owned())
+            }
+            _ => None,
+        };
+        self.out.drain_effects().filter_map(read).collect()
+    }
+
+    /// A packet for the visitor arrives. It is an UDP datagram with this payload, time to live and identification.
+    fn data(&mut self, size: usize, ttl: u8, id: Option<u16>) -> Vec<String> {
+        self.packets += 1;
+        let [src, dst] = [SENDER, HOST].map(|address| SocketAddrV4::new(address, 9000));
+        let whole = udp::packet(src, dst, &vec![0; size]);
+        let (header, payload) = Header::parse(&whole).unwrap();
+        let header = Header { ttl, dont_fragment: id.is_none(), id: id.unwrap_or(0), ..header };
+        let bytes = header.emit(payload);
+        let packet = Packet { id: PacketId(self.packets), ..Packet::new(Mac::ZERO, bytes) };
+        let rx = Rx {
+            tunnel: Some((HOME_AGENT, OWN)),
+            ..Rx::parse(Iface(2), PuntReason::Action, &packet).unwrap()
+        };
+        self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
+        self.effects()
+    }
+
+    /// A Binding Update arrives: the visitor is at `care_of` from now on.
+    fn update(&mut self, care_of: Ipv4Addr, is_forged: bool) -> Vec<String> {
+        self.updates += 1;
+        let mut update = Update {
+            acknowledge: true,
+            minimal: false,
+            gre: false,
+            lifetime: 30,
+            home: HOST,
+            care_of,
+            identification: Some(self.updates),
+            authentication: None,
+        };
+        let key = auth::Key::new([if is_forged { 0 } else { 0xab }; 16]);
+        let ours = Association { spi: 300, algorithm: Algorithm::HmacSha256, key };
+        let numbers = Numbers::default();
+        update.sign(numbers.smooth_authentication, &ours, &numbers);
+        let [from, to] = [NEW, OWN].map(|address| SocketAddrV4::new(address, PORT));
+        let bytes = datagram(from, to, 64, &Binding::Update(update).emit(&numbers));
+        let packet = Packet { id: PacketId(99), ..Packet::new(Mac::ZERO, bytes) };
+        let rx = Rx::parse(Iface(2), PuntReason::Listen, &packet).unwrap();
+        self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
+        self.effects()
+    }
+
+    /// A Buffer Control Request with this Identification arrives.
+    fn control(&mut self, asks: Asks, identification: u64, named: &[(Ipv4Addr, u16)]) -> Vec<String> {
+        let named = named.to_vec();
+        let mut message = BufferControl { asks, home: HOST, identification, named, authentication: None };
+        let key = auth::Key::new([0xab; 16]);
+        let ours = Association { spi: 300, algorithm: Algorithm::HmacSha256, key };
+        let numbers = Numbers::default();
+        message.sign(&ours, &numbers);
+        let [from, to] = [HOST, OWN].map(|address| SocketAddrV4::new(address, PORT));
+        let bytes = datagram(from, to, 64, &message.emit(&numbers));
+        let packet = Packet { id: PacketId(98), ..Packet::new(Mac::ZERO, bytes) };
+        let rx = Rx::parse(Iface(1), PuntReason::Listen, &packet).unwrap();
+        self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
+        self.effects()
+    }
+
+    fn flush(&mut self) -> Vec<String> {
+        self.update(NEW, false)
+    }
+
+    /// Waits until the deadline of the role; returns the milliseconds until then, and the effects.
+    fn wait(&mut self) -> (u64, Vec<String>) {
+        let at = self.agent.keeper.as_ref().unwrap().next().unwrap();
+        let waited = at.since(self.now).as_millis() as u64;
+        self.now = at;
+        self.agent.keeper_timeout(at, &mut self.out);
+        (waited, self.effects())
+    }
+
+    fn held(&self) -> Vec<u64> {
+        let mut held = Vec::new();
+        self.agent.holds(&mut |id| held.push(id.0));
+        held
+    }
+}
+
+#[test]
+fn the_last_packet_is_sent_once_and_before_later_ones() {
+    let mut bench = Bench::new("");
+    assert_eq!(bench.data(100, 64, None), ["link 1"]);
+    assert_eq!(bench.data(100, 64, None), ["kept_replaced 1", "link 2"]);
+    assert_eq!(bench.held(), [2]);
+    // The time to live was decremented for the visitor's link, and now for the tunnel.
+    assert_eq!(bench.flush(), ["route onward", &format!("tunnel to {NEW} 2 ttl 62")]);
+    assert_eq!(bench.held(), [0_u64; 0]);
+    assert_eq!(bench.flush(), ["route onward"], "a packet leaves once");
+}
+
+#[test]
+fn no_packet_leaves_without_an_authenticated_care_of_address() {
+    let mut bench = Bench::new("packets = 2");
+    bench.data(100, 64, None);
+    assert_eq!(bench.update(NEW, true), ["bad_authentication 99"]);
+    assert_eq!(bench.held(), [1], "the visit goes on");
+    assert_eq!(bench.data(100, 64, None), ["link 2"]);
+    assert_eq!(bench.update(HOST, false), ["kept_visit_ended 1", "kept_visit_ended 2"], "it only deletes");
+    assert_eq!(bench.held(), [0_u64; 0]);
+}
+
+#[test]
+fn without_a_packet_or_a_table_only_the_route_is_set() {
+    assert_eq!(Bench::new("").flush(), ["route onward"]);
+    let mut bench = Bench::new("");
+    bench.agent.keeper = None;
+    assert_eq!(bench.flush(), ["route onward"]);
+}
+
+#[test]
+fn a_packet_that_cannot_be_forwarded_is_not_kept_or_not_sent() {
+    let mut bench = Bench::new("packets = 4");
+    assert_eq!(bench.data(100, 1, None), ["error", "ttl_expired 1"]);
+    assert_eq!(bench.data(100, 2, None), ["link 2"]);
+    assert_eq!(bench.data(1480, 64, None), ["link 3"], "the MTU of the link is not known");
+    assert_eq!(
+        bench.flush(),
+        ["route onward", "error", "ttl_expired 2", "too_big 3"],
+        "one error per second"
+    );
+}
+
+#[test]
+fn paced_packets_leave_at_the_rate_and_later_ones_wait_behind() {
+    // 972 bytes of data are a datagram of 1000 bytes: 4 ms at 2 Mbit/s.
+    let mut bench = Bench::new("packets = 3, drain = \"paced\"");
+    for _ in 0..3 {
+        bench.data(972, 64, None);
+    }
+    let to = |number: u64| format!("tunnel to {NEW} {number} ttl 62");
+    assert_eq!(bench.flush(), ["route onward", "punt", &to(1)]);
+    assert_eq!(bench.data(972, 64, None), [""; 0], "a later packet waits");
+    assert_eq!(bench.held(), [2, 3, 4]);
+    assert_eq!(bench.wait(), (4, vec![to(2)]));
+    assert_eq!(bench.wait(), (4, vec![to(3)]));
+    let last = format!("tunnel to {NEW} 4 ttl 63");
+    assert_eq!(bench.wait(), (4, vec![last, "route onward".to_owned()]));
+    assert_eq!(bench.held(), [0_u64; 0]);
+}
+
+/// The mobile node moves again while its packets are being sent: the rest goes to its next care-of address.
+#[test]
+fn a_later_update_turns_the_rest() {
+    let mut bench = Bench::new("packets = 3, drain = \"paced\"");
+    for _ in 0..3 {
+        bench.data(972, 64, None);
+    }
+    bench.flush();
+    let next = Ipv4Addr::new(10, 5, 0, 1);
+    assert_eq!(bench.update(next, false), ["punt"]);
+    assert_eq!(bench.wait(), (4, vec![format!("tunnel to {next} 2 ttl 62")]));
+}
+
+#[test]
+fn packets_that_find_no_room_to_wait_end_the_pacing() {
+    let mut bench = Bench::new("packets = 2, drain = \"paced\"");
+    bench.data(972, 64, None);
+    bench.data(972, 64, None);
+    bench.flush();
+    for _ in 3..=5 {
+        assert_eq!(bench.data(972, 64, None), [""; 0]);
+    }
+    let all = bench.data(972, 64, None);
+    let ids: Vec<&str> = all.iter().filter_map(|one| one.split(' ').nth(3)).collect();
+    assert_eq!(ids, ["2", "3", "4", "5", "6"], "{all:?}");
+    assert!(all.contains(&"route onward".to_owned()) && bench.held().is_empty());
+}
+
+#[test]
+fn a_visitor_that_returns_gets_what_waits_by_the_link() {
+    let mut bench = Bench::new("packets = 3, drain = \"paced\"");
+    for _ in 0..3 {
+        bench.data(972, 64, None);
+    }
+    bench.flush();
+    assert_eq!(bench.register(), ["punt", "link 2", "link 3"]);
+    assert_eq!(bench.agent.keeper.as_ref().unwrap().next(), None);
+    assert_eq!(bench.data(100, 64, None), ["link 4"]);
+    assert_eq!(bench.register(), ["punt"], "what was sent is not sent again");
+}
+
+#[test]
+fn packets_of_a_visit_that_ended_are_dropped() {
+    let mut bench = Bench::new("packets = 2, drain = \"paced\"");
+    bench.data(972, 64, None);
+    bench.data(972, 64, None);
+    bench.flush();
+    bench.agent.end_departure(VISIT, &mut bench.out);
+    assert_eq!(bench.effects(), ["kept_visit_ended 2"]);
+    assert_eq!(bench.agent.keeper.as_ref().unwrap().next(), None);
+    bench.register();
+    bench.data(100, 64, None);
+    bench.agent.leave(VISIT, &mut bench.out);
+    assert_eq!(bench.effects(), ["kept_visit_ended 3"]);
+}
+
+#[test]
+fn a_table_without_smooth_handoffs_is_refused() {
+    let text = "address = \"10.3.0.1/24\"\ninterface = \"visited\"\nbuffer = {}";
+    let error = toml::from_str::<crate::config::ForeignAgentConfig>(text).unwrap().check().unwrap_err();
+    assert_eq!(error.key, "buffer");
+}
+
+#[test]
+fn packets_that_the_mobile_node_names_are_not_sent_unless_they_have_df() {
+    let mut bench = Bench::new("packets = 4");
+    bench.data(100, 64, Some(7));
+    bench.data(100, 64, Some(8));
+    bench.data(100, 64, None); // DF, identification 0
+    let named = [(SENDER, 7), (SENDER, 0), (HOST, 8)];
+    assert_eq!(bench.control(Asks::Forward, 5, &named), ["kept_duplicate 1"]);
+    assert_eq!(bench.control(Asks::Forward, 5, &[(SENDER, 8)]), ["stale_control 98"]);
+    let sent = [2, 3].map(|number| format!("tunnel to {NEW} {number} ttl 62"));
+    assert_eq!(bench.flush(), ["route onward", &sent[0], &sent[1]]);
+}
+
+#[test]
+fn packets_are_kept_from_a_request_on() {
+    let mut bench = Bench::new("when = \"request\", packets = 4");
+    bench.data(100, 64, None);
+    assert_eq!(bench.held(), [0_u64; 0], "no request yet");
+    assert_eq!(bench.control(Asks::Keep, 5, &[]), ["punt"]);
+    assert_eq!(bench.data(100, 64, None), ["link 2"]);
+    assert_eq!(bench.held(), [2]);
+    assert_eq!(bench.register(), ["punt"], "a renewal changes nothing");
+    assert_eq!(bench.control(Asks::Stop, 6, &[]), ["kept_unwanted 2"]);
+    assert_eq!(bench.data(100, 64, None), ["link 3"]);
+    assert_eq!(bench.held(), [0_u64; 0]);
+}
+
+#[test]
+fn a_request_of_a_stranger_is_refused() {
+    let mut bench = Bench::new("when = \"request\"");
+    bench.agent.leave(VISIT, &mut bench.out);
+    bench.effects();
+    assert_eq!(bench.control(Asks::Keep, 5, &[]), ["not_a_visitor 98"]);
+    bench.register();
+    bench.agent.keeper = None;
+    assert_eq!(bench.control(Asks::Keep, 5, &[]), ["no_buffer 98"]);
+}

@@ -1,0 +1,66 @@
+//! Smooth handoffs of a mobile node: the repetitions of the Binding Update, and its acknowledgement.
+
+use super::{MobileNode, Timer};
+use crate::departure::STALE_ACKNOWLEDGE;
+use crate::mark::MobileIpEvent;
+use crate::message::Binding;
+use crate::refusal;
+use node::{Outbox, Rx};
+use wire::{Instant, Packet, Reason, udp};
+
+impl MobileNode {
+    /// Sends the Binding Update to the previous agent if it is due, and sets the time of the next one. Ends the handoff if the
+    /// previous agent does not forward packets any more.
+    pub(super) fn follow_departure(&mut self, now: Instant, out: &mut Outbox) {
+        let mac = self.attached.and_then(|agent| self.agents.get(agent)).map(|agent| agent.mac);
+        let (home, numbers) = (self.home, self.config.numbers);
+        let departure = self.registrar.departure();
+        if let Some((previous, care_of)) = departure.as_mut().and_then(|departure| departure.take_new()) {
+            out.mark(MobileIpEvent::PreviousNamed { previous, care_of }.into());
+        }
+        if let Some(departure) = departure.as_mut().filter(|departure| departure.due() <= now) {
+            if departure.has_ended(now) {
+                *self.registrar.departure() = None;
+            } else {
+                let previous = departure.previous;
+                let (bytes, attempt) = departure.repeat(now, home, &numbers);
+                if let Some(mac) = mac.filter(|_| self.mac.is_some()) {
+                    out.send(self.iface, Packet::new(mac, bytes));
+                    out.mark(MobileIpEvent::UpdateRepeated { previous, attempt }.into());
+                }
+            }
+        }
+        match self.registrar.departure_due() {
+            Some(due) => self.timers.set(Timer::Update, due),
+            None => self.timers.stop(Timer::Update),
+        }
+    }
+
+    /// Handles a UDP datagram if it is a message of route optimization. `None`: it is another message.
+    pub(super) fn binding_message(
+        &mut self,
+        rx: &Rx,
+        packet: &Packet,
+        out: &mut Outbox,
+    ) -> Option<Result<(), Reason>> {
+        if !self.config.smooth_handoff || rx.header.dst != self.home {
+            return None;
+        }
+        let numbers = self.config.numbers;
+        let datagram = udp::Datagram::parse(rx.payload(packet), rx.header.src, rx.header.dst).ok()?;
+        let message = match Binding::parse(datagram.payload, &numbers)? {
+            Ok(Binding::Acknowledge(message)) => message,
+            Ok(_) => return Some(Err(refusal::UNEXPECTED)),
+            Err(malformed) => return Some(Err(malformed.into())),
+        };
+        let Some(departure) = self.registrar.departure() else { return Some(Err(STALE_ACKNOWLEDGE)) };
+        if let Err(reason) = departure.acknowledged(rx.header.src, &message, &numbers) {
+            return Some(Err(reason));
+        }
+        let previous = departure.previous;
+        *self.registrar.departure() = None;
+        self.timers.stop(Timer::Update);
+        out.mark(MobileIpEvent::UpdateAcknowledged { previous, status: message.status.0 }.into());
+        Some(Ok(()))
+    }
+}

@@ -1,0 +1,246 @@
+//! Attacks on smooth handoffs, and configurations of them that must be rejected.
+
+use super::*;
+use mobile_ip::message::{Binding, Numbers, PreviousAgent, Update};
+
+const PREVIOUS: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
+const ATTACKER: Mac = Mac([2, 0, 0, 0, 0, 66]);
+const SMOOTH: &str = "smooth_handoff = true\npending = 4000";
+const PROVEN: &str = r#"
+    smooth_handoff = true
+    mobile_nodes = [{ address = "10.1.0.7", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
+"#;
+const UP: u16 = 2;
+
+fn at(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+fn agent(changes: &str) -> ForeignAgent {
+    let mut agent = foreign_agent(changes).unwrap();
+    start(&mut agent);
+    agent
+}
+
+/// Returns a request of `home` that names `previous`, signed for the foreign agent if `proven`.
+fn comes_from(now: Instant, home: Ipv4Addr, previous: Ipv4Addr, proven: bool) -> Request {
+    let mut asked = Request { care_of: VISITED, ..request(now, home) };
+    asked.extensions.clear();
+    asked.sign(Between::MobileHome, &association());
+    let said = PreviousAgent::new(&asked, 30, previous, &association(), &Numbers::default());
+    asked.extensions.push(said.extension(&Numbers::default()));
+    if proven {
+        asked.sign(Between::MobileForeign, &association());
+    }
+    asked
+}
+
+/// Gives the foreign agent a request, and returns the payloads of the Binding Updates that it sends.
+fn ask(agent: &mut ForeignAgent, now: Instant, mac: Mac, asked: &Request) -> Vec<Vec<u8>> {
+    let effects = heard(agent, now, 1, mac, packet(asked.home, VISITED, &asked.emit()));
+    let sent = effects.iter().filter_map(|effect| match effect {
+        Effect::Send(None, packet) => Some(ipv4::payload(&packet.bytes).get(8..)?.to_vec()),
+        _ => None,
+    });
+    sent.filter(|payload| payload.first() == Some(&18)).collect()
+}
+
+/// Gives the foreign agent a packet for `home` out of a tunnel from `entry`, and returns whether the agent delivers it.
+fn arrives(agent: &mut ForeignAgent, now: Instant, home: Ipv4Addr, entry: Ipv4Addr) -> bool {
+    let bytes = packet(Ipv4Addr::new(10, 2, 0, 2), home, b"data");
+    let packet = Packet::new(Mac::ZERO, bytes);
+    let rx = Rx::parse(Iface(UP), PuntReason::Action, &packet).unwrap();
+    let rx = Rx { tunnel: Some((entry, VISITED)), ..rx };
+    give(agent, now, Input::Packet(rx, packet))
+        .iter()
+        .any(|effect| matches!(effect, Effect::Send(Some(_), _)))
+}
+
+/// Gives the foreign agent a UDP payload from another agent.
+fn told(agent: &mut ForeignAgent, now: Instant, payload: &[u8]) -> Vec<Effect> {
+    heard(agent, now, UP, ATTACKER, packet(PREVIOUS, VISITED, payload))
+}
+
+fn update(now: Instant) -> Update {
+    let numbers = Numbers::default();
+    let mut update = Update {
+        acknowledge: true,
+        minimal: false,
+        gre: false,
+        lifetime: 30,
+        home: HOME,
+        care_of: PREVIOUS,
+        identification: Some(WALL.plus(now.since(Instant::ZERO)).to_ntp()),
+        authentication: None,
+    };
+    update.sign(numbers.smooth_authentication, &association(), &numbers);
+    update
+}
+
+#[test]
+fn numbers_and_times_that_cannot_work_are_refused() {
+    refused(mobile_node("cache_lifetime = '0s'"), "`cache_lifetime`", "from 1s to 65534s");
+    refused(mobile_node("cache_lifetime = '1500ms'"), "`cache_lifetime`", "whole seconds");
+    refused(mobile_node("numbers = { update = 1 }"), "`numbers`", "must differ");
+    refused(foreign_agent("numbers = { smooth_flag = 64 }"), "`numbers`", "must be one bit");
+    assert!(foreign_agent("numbers = { smooth_flag = 16, previous_agent = 97 }").is_ok());
+}
+
+/// The mobile node signs the Binding Update that the agent builds. So both must build the same bytes: those of an example that
+/// was computed by another program.
+#[test]
+fn the_agent_builds_the_update_that_the_mobile_node_has_signed() {
+    let address = "address = '10.1.2.7/24'\nsmooth_handoff = true";
+    let mut agent = agent(address);
+    let key =
+        Association { spi: 0x300, algorithm: Algorithm::HmacSha256, key: Secret::new(*b"1234567812345678") };
+    let own = Ipv4Addr::new(10, 1, 2, 7);
+    let mut asked = Request {
+        flags: RequestFlags(0),
+        lifetime: 300,
+        home: Ipv4Addr::new(10, 1, 1, 10),
+        home_agent: Ipv4Addr::new(10, 1, 1, 20),
+        care_of: own,
+        identification: 0xed00_0000_1234_5800,
+        extensions: Vec::new(),
+    };
+    asked.sign(Between::MobileHome, &key);
+    let said = PreviousAgent::new(&asked, 30, Ipv4Addr::new(10, 1, 3, 1), &key, &Numbers::default());
+    asked.extensions.push(said.extension(&Numbers::default()));
+    let effects = heard(&mut agent, at(1000), 1, MOBILE, packet(asked.home, own, &asked.emit()));
+    let text = "12c0001e0a01010a0a010207ed00000012345800\
+                24fb0024000003008513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f";
+    let golden: Vec<u8> =
+        (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect();
+    let is_golden = |effect: &Effect| match effect {
+        Effect::Send(None, packet) => ipv4::payload(&packet.bytes).get(8..) == Some(&golden[..]),
+        _ => false,
+    };
+    assert_eq!(effects.iter().filter(|effect| is_golden(effect)).count(), 1, "{effects:?}");
+}
+
+/// A host names a victim as the previous agent of invented mobile nodes: few messages reach the victim.
+#[test]
+fn a_notification_is_no_means_to_flood_another_host() {
+    let mut agent = agent(SMOOTH);
+    let mut sent = 0;
+    for number in 0..1000_u16 {
+        let [_, _, a, b] = u32::from(number).to_be_bytes();
+        let asked = comes_from(at(1000), Ipv4Addr::new(10, 1, 9 + a, b), PREVIOUS, false);
+        let mac = if number < 500 { ATTACKER } else { Mac([2, 6, 6, 6, a, b]) };
+        sent += ask(&mut agent, at(1000 + u64::from(number) / 2), mac, &asked).len();
+    }
+    assert!((32..=64).contains(&sent), "{sent}");
+    assert!(counted(&agent, "too_many_updates") > 0);
+    let asked = comes_from(at(2000), HOME, PREVIOUS, false);
+    assert_eq!(
+        ask(&mut agent, at(2000), MOBILE, &asked).len(),
+        1,
+        "in the next second, another mobile node moves"
+    );
+}
+
+#[test]
+fn a_mobile_node_gets_few_packets_before_it_is_registered() {
+    let mut agent = agent(SMOOTH);
+    ask(&mut agent, at(1000), MOBILE, &comes_from(at(1000), HOME, PREVIOUS, false));
+    assert!(!arrives(&mut agent, at(1001), HOME, AGENT));
+    assert_eq!(counted(&agent, "not_the_previous_agent"), 1);
+    let arrived = (0..70).filter(|_| arrives(&mut agent, at(1002), HOME, PREVIOUS)).count();
+    assert_eq!((arrived, counted(&agent, "early_packet_limit")), (64, 6));
+    // A repeated request does not permit more packets.
+    ask(&mut agent, at(2500), MOBILE, &comes_from(at(2500), HOME, PREVIOUS, false));
+    assert!(!arrives(&mut agent, at(2501), HOME, PREVIOUS));
+    give(&mut agent, at(9500), Input::Timeout);
+    assert!(!arrives(&mut agent, at(9501), HOME, PREVIOUS), "the request does not wait any more");
+    assert_eq!(counted(&agent, "not_a_visitor"), 1);
+}
+
+/// A host claims the home address of a mobile node that comes from another agent. It does not get its packets. Without an
+/// association, the agent does not know which of the two is the mobile node, until the home agent accepts a request.
+#[test]
+fn packets_for_a_pending_visitor_are_not_stolen() {
+    for is_first in [false, true] {
+        let (mut agent, mut proving) = (agent(SMOOTH), agent(PROVEN));
+        let order = if is_first { [ATTACKER, MOBILE] } else { [MOBILE, ATTACKER] };
+        let honest = comes_from(at(1000), HOME, PREVIOUS, false);
+        let forged = comes_from(at(1001), HOME, PREVIOUS, false);
+        for mac in order {
+            ask(&mut agent, at(1001), mac, if mac == MOBILE { &honest } else { &forged });
+        }
+        assert_eq!(receives(&mut agent, at(1002)), None);
+        assert_eq!(counted(&agent, "no_early_delivery"), 1);
+        heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&honest, AGENT));
+        assert_eq!(receives(&mut agent, at(1020)), Some(MOBILE));
+        // With an association, a request without an authentication is denied.
+        for mac in order {
+            ask(&mut proving, at(1001), mac, &comes_from(at(1000), HOME, PREVIOUS, mac == MOBILE));
+        }
+        assert_eq!(receives(&mut proving, at(1002)), Some(MOBILE));
+    }
+}
+
+/// Gives the foreign agent a packet out of a tunnel of the previous agent, and returns the link address that gets it.
+fn receives(agent: &mut ForeignAgent, now: Instant) -> Option<Mac> {
+    let data = Packet::new(Mac::ZERO, packet(Ipv4Addr::new(10, 2, 0, 2), HOME, b"data"));
+    let rx = Rx::parse(Iface(UP), PuntReason::Action, &data).unwrap();
+    let rx = Rx { tunnel: Some((PREVIOUS, VISITED)), ..rx };
+    give(agent, now, Input::Packet(rx, data)).iter().find_map(|effect| match effect {
+        Effect::Send(Some(_), packet) => Some(packet.link.dst),
+        _ => None,
+    })
+}
+
+/// No prefix of a Binding Update and none with a changed bit ends a visit. The update itself does, and only once.
+#[test]
+fn no_changed_update_ends_a_visit() {
+    let mut agent = agent(PROVEN);
+    let asked = comes_from(at(1000), HOME, PREVIOUS, true);
+    ask(&mut agent, at(1000), MOBILE, &asked);
+    heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&asked, AGENT));
+    let before = agent.status().get("visitors").cloned();
+    assert!(before.as_ref().is_some_and(|visitors| visitors.get("10.1.0.7").is_some()), "{before:?}");
+    let update = update(at(2000));
+    let whole = Binding::Update(update.clone()).emit(&Numbers::default());
+    for length in 0..whole.len() {
+        told(&mut agent, at(2000), &whole[..length]);
+    }
+    // The reserved bits of the second byte have no meaning.
+    for bit in (0..8 * whole.len()).filter(|bit| !(8..12).contains(bit)) {
+        let mut changed = whole.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        told(&mut agent, at(2000), &changed);
+        assert_eq!(agent.status().get("visitors"), before.as_ref(), "bit {bit}");
+    }
+    assert_eq!(agent.status().get("visitors"), before.as_ref());
+    assert!(counted(&agent, "bad_authentication") > 0);
+    told(&mut agent, at(2000), &whole);
+    assert!(agent.status().get("visitors").is_some_and(|visitors| visitors.get("10.1.0.7").is_none()));
+    // The mobile node returns. The same update does not end the new visit.
+    let asked = comes_from(at(3000), HOME, PREVIOUS, true);
+    ask(&mut agent, at(3000), MOBILE, &asked);
+    heard(&mut agent, at(3010), UP, ATTACKER, reply_to(&asked, AGENT));
+    told(&mut agent, at(3020), &whole);
+    assert_eq!(counted(&agent, "stale_update"), 1);
+    assert!(agent.status().get("visitors").is_some_and(|visitors| visitors.get("10.1.0.7").is_some()));
+}
+
+/// A notification that is cut makes the agent drop the whole request.
+#[test]
+fn a_cut_notification_is_refused() {
+    let mut agent = agent(SMOOTH);
+    let mut asked = comes_from(at(1000), HOME, PREVIOUS, false);
+    for length in 0..14 {
+        let Some(Extension::Skipped { data, .. }) = asked.extensions.last_mut() else {
+            panic!("no notification")
+        };
+        let whole = data.clone();
+        data.truncate(length);
+        assert!(ask(&mut agent, at(1000), MOBILE, &asked).is_empty());
+        let Some(Extension::Skipped { data, .. }) = asked.extensions.last_mut() else {
+            panic!("no notification")
+        };
+        *data = whole;
+    }
+    assert_eq!(counted(&agent, "mip_notification_length"), 14);
+}

@@ -1,0 +1,151 @@
+//! Simulated runs of smooth handoffs: previous foreign agents forward the packets that still arrive for a mobile node.
+
+use recorder::run::Outcome;
+use scenario::{Scenario, Setting};
+use std::collections::BTreeMap;
+use trace::{Record, What};
+
+const SCENARIO: &str = include_str!("../scenarios/mobile-ip/smooth-handoff.toml");
+
+/// Runs the scenario with these replacements of parts of its text, and these settings.
+fn run(changes: &[(&str, &str)], settings: &[&str]) -> Outcome {
+    let mut text = SCENARIO.to_owned();
+    for (old, new) in changes {
+        assert!(text.contains(old), "{old}");
+        text = text.replace(old, new);
+    }
+    run_text(&text, settings)
+}
+
+fn event(at_ms: u64, kind: &str, rest: &str) -> String {
+    format!("\n[[event]]\nat = \"{at_ms}ms\"\nkind = \"{kind}\"\n{rest}\n")
+}
+
+fn run_text(text: &str, settings: &[&str]) -> Outcome {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let plan = Scenario::plan("smooth-handoff.toml", text, &settings, 1).unwrap();
+    let outcome = recorder::run::simulate(plan).unwrap();
+    assert_eq!(outcome.doubts, []);
+    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
+    outcome
+}
+
+/// Returns the number of lost packets for each handoff.
+fn lost(outcome: &Outcome) -> Vec<u64> {
+    let of = |handoff: &recorder::handoff::Handoff| {
+        handoff.flows.iter().map(recorder::handoff::FlowCost::lost).sum()
+    };
+    outcome.handoffs.iter().map(of).collect()
+}
+
+/// Returns the number of dropped and lost packets, by reason.
+fn reasons(records: &[Record]) -> BTreeMap<&str, u64> {
+    let mut all = BTreeMap::new();
+    for record in records {
+        if let What::Dropped(_, _, why) | What::Lost(_, _, why) = &record.what {
+            *all.entry(why.as_ref()).or_default() += 1;
+        }
+    }
+    all
+}
+
+fn marks(outcome: &Outcome, name: &str) -> usize {
+    let is = |record: &&Record| matches!(&record.what, What::Marked(mark) if mark.name == name);
+    outcome.records.iter().filter(is).count()
+}
+
+/// The packets that are under way to the previous agent need about 80 ms to be redirected by the home agent. That agent
+/// forwards them instead. Only those are lost that it sent to the visited link after the move, and before the update: for
+/// about 10 ms. The moves are a chain of three agents, and a return to the first one.
+#[test]
+fn a_previous_agent_forwards_what_is_under_way() {
+    let smooth = run(&[], &[]);
+    let without = run(&[], &["mobile-ip.smooth_handoff=false"]);
+    assert_eq!((smooth.handoffs.len(), without.handoffs.len()), (4, 4));
+    assert!(lost(&without).iter().all(|lost| (7..=11).contains(lost)), "{:?}", lost(&without));
+    assert!(lost(&smooth).iter().all(|lost| *lost <= 2), "{:?}", lost(&smooth));
+    assert_eq!(marks(&smooth, "forwarding_begun"), 4);
+    assert_eq!(marks(&smooth, "update_acknowledged"), 4);
+    assert_eq!(marks(&smooth, "update_repeated"), 0, "each acknowledgement arrives within a second");
+    assert_eq!((marks(&without, "update_sent"), marks(&without, "previous_agent_named")), (0, 0));
+    assert!(!reasons(&smooth.records).contains_key("ttl_expired"), "no packet circles");
+}
+
+/// The first move is from home: there is no previous agent. The last move leads home: the previous agent is notified by the
+/// mobile node itself.
+#[test]
+fn a_mobile_node_that_leaves_home_or_returns_names_no_agent_to_forward() {
+    let moves = [("start = \"a\"", "start = \"home\""), ("to = \"c\"", "to = \"home\"")];
+    let outcome = run(&moves, &["duration=9s"]);
+    let named: Vec<String> = outcome
+        .records
+        .iter()
+        .filter_map(|record| match &record.what {
+            What::Marked(mark) if mark.name == "previous_agent_named" => Some(format!("{:?}", mark.fields)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(named.len(), 1, "{named:?}");
+    assert!(named[0].contains("10.3.0.1") && named[0].contains("10.1.0.7"), "{named:?}");
+    assert_eq!((marks(&outcome, "update_repeated"), marks(&outcome, "visitor_departed")), (1, 1));
+    assert_eq!(marks(&outcome, "forwarding_begun"), 0);
+}
+
+/// The wire of the previous agent is cut when the update arrives, for 1.5 s. The mobile node sends the update itself until
+/// it is acknowledged: 1 s and 3 s after its request.
+#[test]
+fn a_lost_update_is_sent_again_by_the_mobile_node() {
+    let events = event(4990, "cut", "wire = \"to-a\"") + &event(6500, "restore", "wire = \"to-a\"");
+    let outcome = run_text(&(SCENARIO.to_owned() + &events), &["duration=9.5s"]);
+    let of_first = |name: &str| {
+        let is = |record: &&Record| matches!(&record.what, What::Marked(mark) if mark.name == name);
+        let times = outcome.records.iter().filter(is).map(|record| record.at.0 / 1_000_000);
+        times.filter(|at| *at < 9000).collect::<Vec<_>>()
+    };
+    assert!(
+        matches!(of_first("update_repeated")[..], [6018..=6030, ..]),
+        "{:?}",
+        of_first("update_repeated")
+    );
+}
+
+/// The previous agent restarts just before the mobile node leaves it, so it knows no visitor. With special tunnels, it returns
+/// the packets to the home agent, which sends them to the new agent after it has accepted the registration.
+#[test]
+fn a_previous_agent_without_state_returns_packets() {
+    let events = event(4990, "crash", "host = \"a\"") + &event(5000, "restart", "host = \"a\"");
+    let text = SCENARIO.to_owned() + &events;
+    let specials = ["foreign-agent.special_tunnels=true", "home-agent.special_tunnels=true"];
+    let with = run_text(&text, &[&["duration=7.4s"][..], &specials].concat());
+    let without = run_text(&text, &["duration=7.4s"]);
+    let sum = |outcome: &Outcome| outcome.flows.iter().map(|flow| flow.lost).sum::<u64>();
+    assert!(sum(&with) + 3 <= sum(&without), "{} lost, {} without", sum(&with), sum(&without));
+    assert!(
+        reasons(&with.records).contains_key("returned_by_care_of_address"),
+        "{:?}",
+        reasons(&with.records)
+    );
+    assert!(!reasons(&with.records).contains_key("ttl_expired"), "no packet circles");
+}
+
+/// Both ends of a flow move at the same time, each to the agent that the other one leaves.
+#[test]
+fn two_mobile_nodes_that_change_places_lose_little() {
+    let bob = r#"[host.bob]
+address = "10.1.0.8"
+role = [
+    { kind = "mobile-ip/mobile-node" },
+    { kind = "apps/roam", start = "b", moves = [{ at = "5.013s", to = "a" }] },
+    { kind = "apps/constant-rate", to = "mobile:7001", rate = 50, size = 100, start = "3.2s", stop = "7s" },
+]
+
+[host.core]"#;
+    let sink = "{ kind = \"apps/sink\", at = \"mobile:7000\" },\n    { kind = \"apps/sink\", at = \"mobile:7001\" },";
+    let changes = [("[host.core]", bob), ("{ kind = \"apps/sink\", at = \"mobile:7000\" },", sink)];
+    let smooth = run(&changes, &["duration=7.4s"]);
+    let without = run(&changes, &["duration=7.4s", "mobile-ip.smooth_handoff=false"]);
+    let sum = |outcome: &Outcome| outcome.flows.iter().map(|flow| flow.lost).sum::<u64>();
+    assert!(sum(&smooth) * 2 < sum(&without), "{} lost, {} without", sum(&smooth), sum(&without));
+    assert_eq!(marks(&smooth, "update_acknowledged"), 2);
+    assert!(!reasons(&smooth.records).contains_key("ttl_expired"));
+}
