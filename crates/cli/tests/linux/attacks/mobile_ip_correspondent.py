@@ -73,8 +73,6 @@ time.sleep(1.1)
 attack("home-of-another-network", update("10.7.0.7", WRONG))
 attack("home-is-own", update(OWN, WRONG))
 attack("home-is-the-agent", update(AGENT, WRONG))
-for name, care_of in (("own", OWN), ("loopback", "127.0.0.1"), ("group", "224.0.0.1"), ("all", "255.255.255.255"), ("none", "0.0.0.0")):
-    attack("care-of-" + name, update(NODE, care_of))
 
 # --- other messages ----------------------------------------------------------------------------------------------------
 attack("own-acknowledge", acknowledge(NODE, ntp()))
@@ -82,7 +80,11 @@ attack("warning", warning(NODE, [OWN]))
 attack("registration", signed(body(NODE, OWN, WRONG)))
 entry("at-last")
 
-# --- the key ------------------------------------------------------------------------------------------------------------
+# --- the key: nonsense of the home agent itself ends the entry, as it is newer -------------------------------------------
+for name, care_of in (("own", OWN), ("loopback", "127.0.0.1"), ("group", "224.0.0.1"), ("all", "255.255.255.255"), ("none", "0.0.0.0")):
+    attack("care-of-" + name, update(NODE, care_of))
+entry("after-nonsense")
+
 time.sleep(1.1)
 attack("moves", update(NODE, "10.4.0.1"))
 entry("after-move")
