@@ -295,7 +295,9 @@ impl ForeignAgent {
         let is_known =
             |visit: &Visit| self.visitors.contains_key(visit) || self.handoffs.departures.contains_key(visit);
         let unaccepted: Vec<Visit> = keeper.buffers.of(host).filter(|visit| !is_known(visit)).collect();
-        unaccepted.into_iter().for_each(|visit| self.end_keeping(visit, out));
+        for visit in unaccepted {
+            self.end_keeping(visit, out);
+        }
     }
 
     /// Returns whether kept packets of a visitor that has left are being sent. Later packets wait behind them.
