@@ -257,7 +257,9 @@ impl ForeignAgent {
         }
         if self.config.direct_tunnels {
             let hosts: Vec<_> = self.visitors.keys().map(|(host, _)| *host).collect();
-            hosts.into_iter().for_each(|host| self.watch_tunnels(host, out));
+            for host in hosts {
+                self.watch_tunnels(host, out);
+            }
         }
     }
 
