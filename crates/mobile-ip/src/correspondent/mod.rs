@@ -18,7 +18,7 @@ mod replay;
 pub use replay::{NO_IDENTIFICATION, WRONG_NONCE};
 
 use crate::clock::Clock;
-use crate::config::{Associations, CorrespondentConfig};
+use crate::config::{Associations, CorrespondentConfig, TrustedHomeAgent};
 use crate::limiter::Limiter;
 use crate::mark::{BINDING_CACHE, HandoffEvent};
 use crate::message::{
@@ -85,7 +85,7 @@ impl Correspondent {
     /// Creates a correspondent. An error names the invalid key of the configuration.
     pub fn new(config: CorrespondentConfig, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
-        let peers: Vec<_> = config.home_agents.iter().map(crate::config::TrustedHomeAgent::peer).collect();
+        let peers: Vec<_> = config.home_agents.iter().map(TrustedHomeAgent::peer).collect();
         let mut networks: BTreeMap<Ipv4Addr, Vec<Prefix>> = BTreeMap::new();
         for agent in &config.home_agents {
             networks.entry(agent.address).or_default().extend(&agent.networks);

@@ -1,4 +1,4 @@
-//! What a home agent tells correspondents: the care-of addresses of its mobile nodes, by Binding Updates
+//! What a home agent sends to correspondents: the care-of addresses of its mobile nodes, by Binding Updates
 //! (draft-ietf-mobileip-optim-09, sections 3 and 4).
 //!
 //! Only correspondents with a security association are informed. A Binding Update is sent if a packet of the correspondent
@@ -67,7 +67,7 @@ impl Sent {
     }
 }
 
-/// The correspondents of a home agent, and what they were told.
+/// The correspondents of a home agent, and the Updates that they got.
 #[derive(Debug)]
 pub(super) struct Informer {
     associations: Associations,
@@ -274,7 +274,7 @@ impl HomeAgent {
         }
     }
 
-    /// Forgets what the correspondents were told about a mobile node whose bindings have ended. Their entries have ended
+    /// Forgets what the correspondents know about a mobile node whose bindings have ended. Their entries have ended
     /// too.
     pub(super) fn forget_told(&mut self, host: Ipv4Addr) {
         let pairs: Vec<_> = self.informer.sent.keys().copied().filter(|(of, _)| *of == host).collect();
@@ -404,7 +404,7 @@ impl HomeAgent {
         true
     }
 
-    /// Returns what correspondents were told, for the status; `None` if this agent informs none.
+    /// Returns what was sent to correspondents, for the status; `None` if this agent informs none.
     pub(super) fn informed_status(&self) -> Option<[(&'static str, Value); 3]> {
         let Informer { sent, updates, statuses, .. } = &self.informer;
         let mut told = BTreeMap::<String, Vec<Value>>::new();

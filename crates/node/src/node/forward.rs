@@ -6,7 +6,7 @@ use crate::waiting::Origin;
 use crate::{Act, Node, Outbox};
 use crate::{node::drop, reason};
 use table::{Class, Datagram, Disposition, Found, Hop, IngressPolicy, NextHop, Port, RoleId};
-use table::{PuntReason, Rules, Verdict, decide};
+use table::{Notice, PuntReason, Rules, Verdict, decide};
 use wire::ipv4::{self, Header};
 use wire::{EtherType, Iface, Instant, Ipv4Addr, Mac, Malformed, Packet, fragment};
 
@@ -162,6 +162,23 @@ impl Node {
         match verdict.cut {
             Some(mtu) => self.cut(now, way, verdict.disposition, mtu, header, packet, out),
             None => self.dispose(now, way, verdict.disposition, header, packet, out),
+        }
+    }
+
+    /// Notifies the owner of a route of a packet that the route forwards, unless it was notified of such a packet in
+    /// this interval.
+    pub(super) fn notice(
+        &mut self,
+        now: Instant,
+        notice: Notice,
+        way: &Path,
+        header: &Header,
+        out: &mut Outbox,
+    ) {
+        if self.net().notices.is_due(now, notice, header.src, header.dst) {
+            let rx =
+                Rx { iface: way.port.iface, why: PuntReason::Action, tunnel: way.tunnel, header: *header };
+            self.give(now, notice.owner, Input::Notice(rx), out);
         }
     }
 

@@ -1,12 +1,8 @@
 //! Notices: a role learns that a route of its own is used, and by which packets, without getting each packet
 //! ([`table::Route::notice`]).
 
-use crate::Node;
-use crate::input::{Input, Rx};
-use crate::node::forward::Path;
-use crate::{Expiry, Outbox};
-use table::{Notice, PuntReason, RoleId};
-use wire::ipv4::Header;
+use crate::Expiry;
+use table::{Notice, RoleId};
 use wire::{Duration, Instant, Ipv4Addr};
 
 /// The maximum number of pairs of source and destination that a node remembers. If a node has reported this number of
@@ -24,7 +20,7 @@ pub(crate) struct Notices {
 impl Notices {
     /// Returns whether the owner of a route must be notified of a packet with these addresses now, and counts it as
     /// notified. The result is false if it was notified in this interval, and if there is no room.
-    fn is_due(&mut self, now: Instant, notice: Notice, src: Ipv4Addr, dst: Ipv4Addr) -> bool {
+    pub(crate) fn is_due(&mut self, now: Instant, notice: Notice, src: Ipv4Addr, dst: Ipv4Addr) -> bool {
         while self.last.pop(now).is_some() {}
         let key = (notice.owner, notice.interval, src, dst);
         let is_due = !self.last.has(key) && self.last.len() < CAPACITY;
@@ -32,25 +28,6 @@ impl Notices {
             self.last.set(key, notice.end(now));
         }
         is_due
-    }
-}
-
-impl Node {
-    /// Notifies the owner of a route of a packet that the route forwards, unless it was notified of such a packet in
-    /// this interval.
-    pub(super) fn notice(
-        &mut self,
-        now: Instant,
-        notice: Notice,
-        way: &Path,
-        header: &Header,
-        out: &mut Outbox,
-    ) {
-        if self.net().notices.is_due(now, notice, header.src, header.dst) {
-            let rx =
-                Rx { iface: way.port.iface, why: PuntReason::Action, tunnel: way.tunnel, header: *header };
-            self.give(now, notice.owner, Input::Notice(rx), out);
-        }
     }
 }
 
