@@ -62,6 +62,7 @@ pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
         | Plant::Diverted
         | Plant::Leaked
         | Plant::KeptOn
+        | Plant::Stale
         | Plant::Replayed
         | Plant::Bypassed
         | Plant::Unchallenged
@@ -80,4 +81,16 @@ pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
     (1..=seeds)
         .find(|seed| violated(*seed, Some(plant), judge) && !violated(*seed, None, judge))
         .map(|seed| (protocol, seed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn planted_leaks_of_kept_packets_are_found() {
+        for plant in [Plant::Leaked, Plant::KeptOn] {
+            assert!(finds(plant, 200).is_some(), "{plant:?}");
+        }
+    }
 }

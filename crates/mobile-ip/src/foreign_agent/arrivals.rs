@@ -347,8 +347,8 @@ impl ForeignAgent {
         host: Ipv4Addr,
     ) -> Result<Option<Mac>, Reason> {
         let has_left = self.handoffs.departures.keys().any(|(other, _)| *other == host);
-        let is_direct = |((other, _), visitor): (&Visit, &Visitor)| (*other == host).then_some(visitor.mac);
-        let direct = self.visitors.iter().find_map(is_direct).filter(|_| self.config.direct_tunnels);
+        let direct = self.visitors_of(host).next().map(|(_, visitor)| visitor.mac);
+        let direct = direct.filter(|_| self.config.direct_tunnels);
         let Some(arrival) = self.handoffs.arrivals.get_mut(&host).filter(|arrival| now < arrival.ends) else {
             return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_A_VISITOR) };
         };
@@ -367,9 +367,14 @@ impl ForeignAgent {
         Ok(Some(arrival.mac))
     }
 
+    /// Returns the visits of a mobile node, one for each home agent.
+    fn visitors_of(&self, host: Ipv4Addr) -> impl Iterator<Item = (&Visit, &Visitor)> {
+        self.visitors.range((host, Ipv4Addr::UNSPECIFIED)..=(host, Ipv4Addr::BROADCAST))
+    }
+
     /// Returns the visit of a mobile node from `mac`, or the one for which it has sent a request; `None` if there is neither.
     fn visit_of(&self, host: Ipv4Addr, mac: Mac) -> Option<Visit> {
-        let own = self.visitors.iter().filter(|((other, _), visitor)| *other == host && visitor.mac == mac);
+        let own = self.visitors_of(host).filter(|(_, visitor)| visitor.mac == mac);
         let waits = self.waiting.of(host, mac).map(|(_, pending)| (host, pending.request.home_agent));
         own.map(|(visit, _)| *visit).chain(waits).next()
     }
@@ -384,7 +389,7 @@ impl ForeignAgent {
             let (is_back, identification) =
                 (arrival.is_proven && arrival.is_pending(), arrival.identification);
             self.handoffs.arrivals.remove(&host);
-            self.end_keeping_of_strangers(host, out);
+            self.end_keeping_of_unaccepted(host, out);
             if is_back {
                 self.end_older_departures(host, identification, out);
             }

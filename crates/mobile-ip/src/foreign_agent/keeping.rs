@@ -290,12 +290,12 @@ impl ForeignAgent {
     }
 
     /// Drops the packets of a mobile node whose request was not accepted.
-    pub(super) fn end_keeping_of_strangers(&mut self, host: Ipv4Addr, out: &mut Outbox) {
+    pub(super) fn end_keeping_of_unaccepted(&mut self, host: Ipv4Addr, out: &mut Outbox) {
         let Some(keeper) = &self.keeper else { return };
         let is_known =
             |visit: &Visit| self.visitors.contains_key(visit) || self.handoffs.departures.contains_key(visit);
-        let strangers: Vec<Visit> = keeper.buffers.of(host).filter(|visit| !is_known(visit)).collect();
-        for visit in strangers {
+        let unaccepted: Vec<Visit> = keeper.buffers.of(host).filter(|visit| !is_known(visit)).collect();
+        for visit in unaccepted {
             self.end_keeping(visit, out);
         }
     }

@@ -181,7 +181,7 @@ fn no_packet_leaves_without_an_authenticated_care_of_address() {
     let mut bench = Bench::new("packets = 2");
     bench.data(100, 64, None);
     assert_eq!(bench.update(NEW, true), ["bad_authentication 99"]);
-    assert_eq!(bench.held(), [1], "the visit goes on");
+    assert_eq!(bench.held(), [1], "the visit continues");
     assert_eq!(bench.data(100, 64, None), ["link 2"]);
     assert_eq!(bench.update(HOST, false), ["kept_visit_ended 1", "kept_visit_ended 2"], "it only deletes");
     assert_eq!(bench.held(), [0_u64; 0]);
@@ -317,7 +317,7 @@ fn packets_are_kept_from_a_request_on() {
 }
 
 #[test]
-fn a_request_of_a_stranger_is_refused() {
+fn a_request_without_a_visit_or_a_buffer_is_refused() {
     let mut bench = Bench::new("when = \"request\"");
     bench.agent.leave(VISIT, &mut bench.out);
     bench.effects();
@@ -325,4 +325,40 @@ fn a_request_of_a_stranger_is_refused() {
     bench.register();
     bench.agent.keeper = None;
     assert_eq!(bench.control(Asks::Keep, 5, &[]), ["no_buffer 98"]);
+}
+
+/// A thousand visits begin and end in each way. Afterwards, the agent has no more state than before.
+#[test]
+fn nothing_is_left_of_visits_that_have_ended() {
+    let mut bench = Bench::new("when = \"request\", packets = 3, drain = \"paced\"");
+    bench.agent.leave(VISIT, &mut bench.out);
+    bench.effects();
+    let state = |bench: &Bench| {
+        let mut keeper = format!("{:?}", bench.agent.keeper.as_ref().unwrap());
+        keeper.truncate(keeper.find("sent:").unwrap());
+        keeper
+    };
+    let before = state(&bench);
+    for round in 0..1000 {
+        bench.register();
+        bench.control(Asks::Keep, 10 + round, &[]);
+        for _ in 0..4 {
+            bench.data(972, 64, None);
+        }
+        match round % 4 {
+            0 => drop(bench.agent.leave(VISIT, &mut bench.out)),
+            1 => drop(bench.update(HOST, false)),
+            2 => drop(bench.update(NEW, false)),
+            _ => {
+                bench.update(NEW, false);
+                while bench.agent.is_draining(VISIT) {
+                    bench.wait();
+                }
+            }
+        }
+        bench.agent.end_departure(VISIT, &mut bench.out);
+        bench.effects();
+        assert_eq!(state(&bench), before, "round {round}");
+        assert_eq!(bench.held(), [0_u64; 0]);
+    }
 }
