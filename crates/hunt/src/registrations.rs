@@ -460,7 +460,7 @@ impl Registrations {
         }
     }
 
-    /// Returns whether a host sends a packet for a mobile node in a tunnel of its own, and is neither the mobile node's home
+    /// Returns whether a host sends a packet for a mobile node in a tunnel that it begins itself, and is neither the mobile node's home
     /// agent nor the begin of a reverse tunnel: it is a previous foreign agent that forwards the packet.
     pub(crate) fn is_forwarded(&self, host: HostId, packet: &Packet) -> bool {
         let Ok((outer, inner)) = tunnel::decapsulate(&packet.bytes) else { return false };

@@ -9,7 +9,7 @@
 //! Updates to any address. Therefore their number per link address and per target is limited, and a target is never a
 //! group, a broadcast address or this host.
 
-use super::{ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, Visitor};
 use crate::limiter::{Limiter, PerSecond};
 use crate::mark::HandoffEvent;
 use crate::message::{Between, Binding, PORT, PreviousAgent, Update, datagram};
@@ -33,9 +33,6 @@ pub(super) const TOO_MANY_UPDATES: Reason = Reason("too_many_updates");
 /// authentication shows which is right. Or packets of previous agents are expected for too many mobile nodes. It is only
 /// counted.
 pub(super) const NO_EARLY_DELIVERY: Reason = Reason("no_early_delivery");
-/// The reason to drop a packet from a tunnel: the source of the tunnel is not the previous agent that the mobile node has
-/// named.
-pub(super) const NOT_PREVIOUS_AGENT: Reason = Reason("not_the_previous_agent");
 /// The reason to drop a packet from a tunnel of the previous agent: the request waits for its reply, and the mobile node
 /// has received [`EARLY`] packets since.
 pub(super) const EARLY_LIMIT: Reason = Reason("early_packet_limit");
@@ -58,9 +55,6 @@ const ARRIVALS: usize = 1024;
 /// The largest number of agents whose tunnels may bring packets for one mobile node: the last ones that it has named (not
 /// from the draft).
 const SOURCES: usize = 4;
-
-/// The agents whose tunnels may bring packets for a mobile node, the last one first, each with the end of this time.
-pub(super) type Sources = Vec<(Ipv4Addr, Instant)>;
 
 /// A mobile node that came from another foreign agent: which tunnels bring packets for it.
 #[derive(Debug)]

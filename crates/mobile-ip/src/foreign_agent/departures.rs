@@ -8,8 +8,7 @@
 //! No packet circles: packets out of a tunnel of an agent are never forwarded to that agent, a forwarded packet that
 //! comes back is dropped, and each tunnel costs one hop.
 
-use super::arrivals::{NOT_PREVIOUS_AGENT, Sources};
-use super::{ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
 use crate::message::{

@@ -90,6 +90,13 @@ const USED_CHALLENGES: usize = 17;
 /// one request per second, and a request waits for its reply for 7 s by default.
 const SEEN: usize = 16;
 
+/// The reason to drop a packet from a tunnel: the source of the tunnel is not the previous agent that the mobile node has
+/// named.
+const NOT_PREVIOUS_AGENT: Reason = Reason("not_the_previous_agent");
+
+/// The agents whose tunnels may bring packets for a mobile node, the last one first, each with the end of this time.
+type Sources = Vec<(Ipv4Addr, Instant)>;
+
 /// The key of a visit: the home address of the mobile node, and the address of its home agent.
 type Visit = (Ipv4Addr, Ipv4Addr);
 
