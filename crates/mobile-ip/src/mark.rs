@@ -81,6 +81,13 @@ pub(crate) enum MobileIpEvent {
     VisitorArrived { host: Ipv4Addr },
     /// The lifetime of a visitor at a foreign agent ended without a new registration.
     VisitorExpired { host: Ipv4Addr },
+    /// The home agent did not answer in time a request that the foreign agent relayed.
+    RequestTimedOut { host: Ipv4Addr },
+}
+
+/// An event of route optimization or of a smooth handoff that is recorded for measurements.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum HandoffEvent {
     /// A previous foreign agent sends the packets that it kept for a visitor to the new care-of address.
     KeptSent { host: Ipv4Addr, care_of: Ipv4Addr, packets: u64 },
     /// A new foreign agent has sent the Binding Update of a mobile node to its previous agent.
@@ -99,8 +106,6 @@ pub(crate) enum MobileIpEvent {
     UpdateRepeated { previous: Ipv4Addr, attempt: u32 },
     /// The previous foreign agent has answered the Binding Update with this status; 0: accepted.
     UpdateAcknowledged { previous: Ipv4Addr, status: u8 },
-    /// The home agent did not answer in time a request that the foreign agent relayed.
-    RequestTimedOut { host: Ipv4Addr },
     /// The home agent sent a Binding Update about a mobile node to a correspondent. `lifetime` is in seconds; 0: the
     /// correspondent must forget the binding.
     CorrespondentInformed { host: Ipv4Addr, correspondent: Ipv4Addr, lifetime: u16 },
@@ -115,7 +120,6 @@ impl From<MobileIpEvent> for Mark {
         let mobile = |name| Self::new(MOBILE_NODE, name);
         let home = |name, host: Ipv4Addr| Self::new(HOME_AGENT, name).with("host", host);
         let foreign = |name, host: Ipv4Addr| Self::new(FOREIGN_AGENT, name).with("host", host);
-        let cache = |name, host: Ipv4Addr| Self::new(BINDING_CACHE, name).with("host", host);
         let decided = |name, agent: Ipv4Addr, policy: &'static str, why: &'static str| {
             mobile(name).with("agent", agent).with("policy", policy).with("why", why)
         };
@@ -169,41 +173,50 @@ impl From<MobileIpEvent> for Mark {
             MobileIpEvent::NotStored { host } => home("not_stored", host),
             MobileIpEvent::VisitorArrived { host } => foreign("visitor_arrived", host),
             MobileIpEvent::VisitorExpired { host } => foreign("visitor_expired", host),
-            MobileIpEvent::KeptSent { host, care_of, packets } => {
+            MobileIpEvent::RequestTimedOut { host } => foreign("request_timed_out", host),
+        }
+    }
+}
+
+impl From<HandoffEvent> for Mark {
+    fn from(event: HandoffEvent) -> Self {
+        let mobile = |name| Self::new(MOBILE_NODE, name);
+        let home = |name, host: Ipv4Addr| Self::new(HOME_AGENT, name).with("host", host);
+        let foreign = |name, host: Ipv4Addr| Self::new(FOREIGN_AGENT, name).with("host", host);
+        let cache = |name, host: Ipv4Addr| Self::new(BINDING_CACHE, name).with("host", host);
+        match event {
+            HandoffEvent::KeptSent { host, care_of, packets } => {
                 foreign("kept_sent", host).with("care_of", care_of).with("packets", packets)
             }
-            MobileIpEvent::UpdateSent { host, previous, care_of } => {
+            HandoffEvent::UpdateSent { host, previous, care_of } => {
                 foreign("update_sent", host).with("previous", previous).with("care_of", care_of)
             }
-            MobileIpEvent::VisitorDeparted { host } => foreign("visitor_departed", host),
-            MobileIpEvent::CareOfLearnt { host, care_of } => {
+            HandoffEvent::VisitorDeparted { host } => foreign("visitor_departed", host),
+            HandoffEvent::CareOfLearnt { host, care_of } => {
                 foreign("care_of_learnt", host).with("care_of", care_of).at(Span::Ends(Stage::Registration))
             }
-            MobileIpEvent::ForwardingBegun { host } => {
+            HandoffEvent::ForwardingBegun { host } => {
                 foreign("forwarding_begun", host).at(Span::Begins(Stage::PathSwitch))
             }
-            MobileIpEvent::ForwardingEnded { host } => foreign("forwarding_ended", host),
-            MobileIpEvent::PreviousNamed { previous, care_of } => {
+            HandoffEvent::ForwardingEnded { host } => foreign("forwarding_ended", host),
+            HandoffEvent::PreviousNamed { previous, care_of } => {
                 mobile("previous_agent_named").with("previous", previous).with("care_of", care_of)
             }
-            MobileIpEvent::UpdateRepeated { previous, attempt } => {
+            HandoffEvent::UpdateRepeated { previous, attempt } => {
                 mobile("update_repeated").with("previous", previous).with("attempt", attempt)
             }
-            MobileIpEvent::UpdateAcknowledged { previous, status } => {
+            HandoffEvent::UpdateAcknowledged { previous, status } => {
                 mobile("update_acknowledged").with("previous", previous).with("status", u64::from(status))
             }
-            MobileIpEvent::RequestTimedOut { host } => foreign("request_timed_out", host),
-            MobileIpEvent::CorrespondentInformed { host, correspondent, lifetime } => {
+            HandoffEvent::CorrespondentInformed { host, correspondent, lifetime } => {
                 home("update_sent", host)
                     .with("correspondent", correspondent)
                     .with("lifetime", u64::from(lifetime))
             }
-            MobileIpEvent::BindingLearnt { host, care_of } => {
+            HandoffEvent::BindingLearnt { host, care_of } => {
                 cache("binding_learnt", host).with("care_of", care_of)
             }
-            MobileIpEvent::BindingForgotten { host, why } => {
-                cache("binding_forgotten", host).with("why", why)
-            }
+            HandoffEvent::BindingForgotten { host, why } => cache("binding_forgotten", host).with("why", why),
         }
     }
 }

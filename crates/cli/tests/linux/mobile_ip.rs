@@ -365,8 +365,8 @@ fn smooth(out: &Path, settings: &[&str]) -> (Output, u64, Vec<serde_json::Value>
 #[test]
 fn the_previous_foreign_agent_forwards_packets() {
     let _turn = beside_others();
-    let out = tempfile::tempdir().unwrap();
-    let (output, lost, status) = smooth(&out.path().join("with"), &[]);
+    let out = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (output, lost, status) = smooth(out[0].path(), &[]);
     let [a, b, c] = &status[..] else { panic!("{status:?}") };
     assert_eq!((&b["updates_sent"], &c["updates_sent"]), (&1.into(), &1.into()), "{status:?}");
     assert_eq!(a["departures"]["10.1.0.7"]["care_of"], "10.3.0.1", "{a}");
@@ -375,7 +375,7 @@ fn the_previous_foreign_agent_forwards_packets() {
     for agent in [b, c] {
         assert!(agent["early_delivered"].as_u64().is_some_and(|count| count > 3), "{agent}");
     }
-    let (_, without, status) = smooth(&out.path().join("without"), &["mobile-ip.smooth_handoff=false"]);
+    let (_, without, status) = smooth(out[1].path(), &["mobile-ip.smooth_handoff=false"]);
     assert!(status.iter().all(serde_json::Value::is_null), "{status:?}");
     did_in_time(&output, lost <= 8 && without >= 12 && lost < without);
 }

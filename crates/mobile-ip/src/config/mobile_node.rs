@@ -16,7 +16,7 @@ use wire::{Duration, InterfaceAddress, Ipv4Addr};
 /// The greatest `signal_hysteresis` in dB: no two signals that a radio hears differ by much more.
 const MOST_HYSTERESIS: u8 = 60;
 /// The longest `expected_round_trip` (not from an RFC).
-const LONGEST_ROUND_TRIP: Duration = Duration::from_secs(60);
+const LONGEST_ROUND_TRIP: Duration = Duration::from_mins(1);
 
 /// The maximum of `named_packets`: they fit into one IP Filter Extension if they have one source.
 const MOST_NAMED: usize = 100;

@@ -20,7 +20,7 @@ pub use replay::{NO_IDENTIFICATION, WRONG_NONCE};
 use crate::clock::Clock;
 use crate::config::{Associations, CorrespondentConfig};
 use crate::limiter::Limiter;
-use crate::mark::{BINDING_CACHE, MobileIpEvent};
+use crate::mark::{BINDING_CACHE, HandoffEvent};
 use crate::message::{
     Acknowledge, Association, Binding, BindingRequest, INFINITE, PORT, Status, Update, datagram,
 };
@@ -85,7 +85,7 @@ impl Correspondent {
     /// Creates a correspondent. An error names the invalid key of the configuration.
     pub fn new(config: CorrespondentConfig, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
-        let peers: Vec<_> = config.home_agents.iter().map(|agent| agent.peer()).collect();
+        let peers: Vec<_> = config.home_agents.iter().map(crate::config::TrustedHomeAgent::peer).collect();
         let mut networks: BTreeMap<Ipv4Addr, Vec<Prefix>> = BTreeMap::new();
         for agent in &config.home_agents {
             networks.entry(agent.address).or_default().extend(&agent.networks);
@@ -254,7 +254,7 @@ impl Correspondent {
             self.adjust(care_of, out);
         }
         if before.is_none_or(|(.., old)| old != care_of) {
-            out.mark(MobileIpEvent::BindingLearnt { host: home, care_of }.into());
+            out.mark(HandoffEvent::BindingLearnt { host: home, care_of }.into());
         }
     }
 
@@ -325,7 +325,7 @@ impl Correspondent {
         self.asking.stop(home);
         self.tunnels.rebind(Some(entry.care_of), None);
         out.route(key_to(home), None);
-        out.mark(MobileIpEvent::BindingForgotten { host: home, why }.into());
+        out.mark(HandoffEvent::BindingForgotten { host: home, why }.into());
     }
 
     /// Handles an ICMP error about a packet in a tunnel of this host. If the care-of address is not reached, its entries

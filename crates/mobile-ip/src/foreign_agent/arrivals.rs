@@ -11,7 +11,7 @@
 
 use super::{ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
 use crate::limiter::{Limiter, PerSecond};
-use crate::mark::MobileIpEvent;
+use crate::mark::HandoffEvent;
 use crate::message::{Between, Binding, PORT, PreviousAgent, Update, datagram};
 use crate::passed::Passed;
 use crate::pending::{Pending, RequestKey, low};
@@ -161,7 +161,7 @@ impl ForeignAgent {
         let host = pending.request.home;
         let update = notification.update(&pending.request, &numbers);
         self.send_update(previous, update, out);
-        out.mark(MobileIpEvent::UpdateSent { host, previous, care_of }.into());
+        out.mark(HandoffEvent::UpdateSent { host, previous, care_of }.into());
         // A tunnel to a co-located care-of address does not end here.
         if lifetime != 0 && care_of == self.config.address.address {
             let until = now + Duration::from_secs(lifetime.min(self.longest()).into());
@@ -266,7 +266,7 @@ impl ForeignAgent {
     }
 
     /// Sets or removes the route by which this role gets the packets for a mobile node out of tunnels of other agents. Their
-    /// source is checked by [`Self::from_agent`], because the route applies to any source.
+    /// source is checked by [`Self::out_of_tunnel`], because the route applies to any source.
     pub(super) fn watch_tunnels(&mut self, host: Ipv4Addr, out: &mut Outbox) {
         let handoffs = &self.handoffs;
         let arrival = handoffs.arrivals.get(&host);
@@ -330,7 +330,7 @@ impl ForeignAgent {
     /// Handles a packet out of a tunnel whose source is not the home agent of the packet's destination. It is delivered if
     /// the source is the agent that the mobile node has named, or forwarded if the mobile node has left, and dropped
     /// otherwise.
-    pub(super) fn from_agent(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
+    pub(super) fn out_of_tunnel(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let (entry, _) = rx.tunnel.unwrap_or((Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED));
         let host = rx.header.dst;
         match self.judge_arrival(now, entry, host) {

@@ -230,7 +230,7 @@ proptest! {
                     prop_assert_eq!(gone, model.keep(now, number, id, len));
                 }
                 Step::Wait { millis } => {
-                    now = now + Duration::from_millis(millis);
+                    now += Duration::from_millis(millis);
                     let gone: Vec<u64> = expire(&mut buffers, now).into_iter().map(|(id, _)| id).collect();
                     prop_assert_eq!(gone.iter().copied().collect::<BTreeSet<_>>(), model.expire(now));
                     prop_assert!(buffers.next().is_none_or(|next| next > now));

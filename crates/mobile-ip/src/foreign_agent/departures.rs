@@ -11,7 +11,7 @@
 use super::arrivals::{NOT_PREVIOUS_AGENT, Sources};
 use super::{ForeignAgent, NOT_A_VISITOR, Visit, Visitor};
 use crate::encapsulation;
-use crate::mark::MobileIpEvent;
+use crate::mark::HandoffEvent;
 use crate::message::{
     Acknowledge, Binding, BufferControl, PORT, RequestFlags, Status, Update, Warning, datagram,
 };
@@ -178,10 +178,10 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) {
         if tunnel.is_some() {
-            out.mark(MobileIpEvent::CareOfLearnt { host: visit.0, care_of: update.care_of }.into());
-            out.mark(MobileIpEvent::ForwardingBegun { host: visit.0 }.into());
+            out.mark(HandoffEvent::CareOfLearnt { host: visit.0, care_of: update.care_of }.into());
+            out.mark(HandoffEvent::ForwardingBegun { host: visit.0 }.into());
         } else {
-            out.mark(MobileIpEvent::VisitorDeparted { host: visit.0 }.into());
+            out.mark(HandoffEvent::VisitorDeparted { host: visit.0 }.into());
         }
         self.acknowledge(now, update, Status::ACCEPTED, tunnel, out);
         if tunnel.is_some() {
@@ -227,7 +227,7 @@ impl ForeignAgent {
             self.drop_departed(visit, out);
         }
         self.watch_tunnels(host, out);
-        out.mark(MobileIpEvent::ForwardingEnded { host }.into());
+        out.mark(HandoffEvent::ForwardingEnded { host }.into());
     }
 
     /// Removes the route for packets to a mobile node that is neither here nor forwarded to.
@@ -277,7 +277,7 @@ impl ForeignAgent {
                 self.warn(now, host, home_agent, entry, out);
                 match self.wait_behind(now, (host, home_agent), (rx, packet), out) {
                     Ok(()) => {}
-                    Err(packet) => self.into_tunnel(now, &rx, packet, encap, out),
+                    Err(packet) => self.enter_tunnel(now, &rx, packet, encap, out),
                 }
             }
             Err(reason) => self.refused.end(rx.iface, packet, Err(reason), out),
@@ -286,7 +286,7 @@ impl ForeignAgent {
 
     /// Puts a packet that this role holds into a tunnel. The time to live is decremented. A packet with DF that does not fit
     /// is dropped, and its sender is notified.
-    pub(super) fn into_tunnel(
+    pub(super) fn enter_tunnel(
         &mut self,
         now: Instant,
         rx: &Rx,

@@ -9,7 +9,7 @@
 use super::buffer::{Buffers, Kept};
 use super::{ForeignAgent, NOT_A_VISITOR, Visit};
 use crate::config::{Buffering, Drain, KeepWhen};
-use crate::mark::MobileIpEvent;
+use crate::mark::HandoffEvent;
 use crate::message::{Asks, BufferControl};
 use crate::one_tunnel::OneRoute;
 use crate::refusal;
@@ -178,7 +178,7 @@ impl ForeignAgent {
         match visit.and_then(|visit| Some((visit, self.visitors.get(&visit)?.mac))) {
             Some((visit, mac)) => self.deliver(now, Some(visit), mac, (rx, packet), out),
             None if self.is_of_visitor(&rx) => self.route_opened(rx, packet, out),
-            None => self.from_agent(now, rx, packet, out),
+            None => self.out_of_tunnel(now, rx, packet, out),
         }
     }
 
@@ -257,7 +257,9 @@ impl ForeignAgent {
         }
         if self.config.direct_tunnels {
             let hosts: Vec<_> = self.visitors.keys().map(|(host, _)| *host).collect();
-            hosts.into_iter().for_each(|host| self.watch_tunnels(host, out));
+            for host in hosts {
+                self.watch_tunnels(host, out);
+            }
         }
     }
 
@@ -293,7 +295,9 @@ impl ForeignAgent {
         let is_known =
             |visit: &Visit| self.visitors.contains_key(visit) || self.handoffs.departures.contains_key(visit);
         let unaccepted: Vec<Visit> = keeper.buffers.of(host).filter(|visit| !is_known(visit)).collect();
-        unaccepted.into_iter().for_each(|visit| self.end_keeping(visit, out));
+        for visit in unaccepted {
+            self.end_keeping(visit, out);
+        }
     }
 
     /// Returns whether kept packets of a visitor that has left are being sent. Later packets wait behind them.
@@ -312,7 +316,7 @@ impl ForeignAgent {
             return;
         }
         let (host, care_of) = (visit.0, departure.care_of);
-        out.mark(MobileIpEvent::KeptSent { host, care_of, packets: packets as u64 }.into());
+        out.mark(HandoffEvent::KeptSent { host, care_of, packets: packets as u64 }.into());
         if keeper.drain == Drain::AtOnce || packets == 1 {
             return self.drain_all(now, visit, out);
         }
@@ -380,7 +384,7 @@ impl ForeignAgent {
         let rx = Rx::parse(iface, PuntReason::Action, &packet);
         let encap = self.handoffs.departures.get(&visit).map(|departure| self.encap_to(departure));
         match (rx, encap) {
-            (Ok(rx), Some(encap)) => self.into_tunnel(now, &rx, packet, encap, out),
+            (Ok(rx), Some(encap)) => self.enter_tunnel(now, &rx, packet, encap, out),
             (Err(malformed), _) => out.discard(iface, packet, malformed.into()),
             (_, None) => out.discard(iface, packet, KEPT_VISIT_ENDED),
         }

@@ -38,6 +38,6 @@ impl ForeignAgent {
         }
         let encap = self.tunnels.encap(own.address, host, Kind::IpInIp, self.config.tunnel_mtu);
         self.handoffs.sent_back += 1;
-        self.into_tunnel(now, &rx, packet, encap, out);
+        self.enter_tunnel(now, &rx, packet, encap, out);
     }
 }

@@ -11,7 +11,7 @@ use crate::binding::Binding as Bound;
 use crate::config::{Associations, HomeAgentConfig, Replay};
 use crate::encapsulation;
 use crate::limiter::Limiter;
-use crate::mark::MobileIpEvent;
+use crate::mark::HandoffEvent;
 use crate::message::{
     Acknowledge, Binding, BindingRequest, INFINITE, Numbers, PORT, Request, RequestFlags, Status, Update,
     Warning, datagram,
@@ -399,7 +399,7 @@ impl HomeAgent {
         let payload = Binding::Update(update).emit(&informer.numbers);
         let bytes = datagram(from, to, ipv4::DEFAULT_TTL, &payload);
         out.send_routed(Packet::new(Mac::ZERO, bytes));
-        out.mark(MobileIpEvent::CorrespondentInformed { host, correspondent, lifetime }.into());
+        out.mark(HandoffEvent::CorrespondentInformed { host, correspondent, lifetime }.into());
         true
     }
 

@@ -178,10 +178,14 @@ fn filter(named: &[(Ipv4Addr, u16)]) -> Vec<u8> {
         }
     }
     let mut data = vec![of.len() as u8, 0];
-    of.iter().for_each(|(source, _)| data.extend_from_slice(&source.octets()));
+    for (source, _) in &of {
+        data.extend_from_slice(&source.octets());
+    }
     for (index, (_, ids)) in (0..).zip(&of) {
         data.extend_from_slice(&[index, ids.len() as u8]);
-        ids.iter().for_each(|id| data.extend_from_slice(&id.to_be_bytes()));
+        for id in ids {
+            data.extend_from_slice(&id.to_be_bytes());
+        }
         if ids.len() % 2 == 0 {
             data.extend_from_slice(&[0, 0]);
         }

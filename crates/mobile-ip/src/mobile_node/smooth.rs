@@ -1,8 +1,8 @@
 //! Smooth handoffs of a mobile node: the repetitions of the Binding Update, and its acknowledgement.
 
 use super::{MobileNode, Timer};
-use crate::departure::STALE_ACKNOWLEDGE;
-use crate::mark::MobileIpEvent;
+use crate::departure::{Departure, STALE_ACKNOWLEDGE};
+use crate::mark::HandoffEvent;
 use crate::message::Binding;
 use crate::refusal;
 use node::{Outbox, Rx};
@@ -15,8 +15,8 @@ impl MobileNode {
         let mac = self.attached.and_then(|agent| self.agents.get(agent)).map(|agent| agent.mac);
         let (home, numbers) = (self.home, self.config.numbers);
         let departure = self.registrar.departure();
-        if let Some((previous, care_of)) = departure.as_mut().and_then(|departure| departure.take_new()) {
-            out.mark(MobileIpEvent::PreviousNamed { previous, care_of }.into());
+        if let Some((previous, care_of)) = departure.as_mut().and_then(Departure::take_new) {
+            out.mark(HandoffEvent::PreviousNamed { previous, care_of }.into());
         }
         if let Some(departure) = departure.as_mut().filter(|departure| departure.due() <= now) {
             if departure.has_ended(now) {
@@ -26,7 +26,7 @@ impl MobileNode {
                 let (bytes, attempt) = departure.repeat(now, home, &numbers);
                 if let Some(mac) = mac.filter(|_| self.mac.is_some()) {
                     out.send(self.iface, Packet::new(mac, bytes));
-                    out.mark(MobileIpEvent::UpdateRepeated { previous, attempt }.into());
+                    out.mark(HandoffEvent::UpdateRepeated { previous, attempt }.into());
                 }
             }
         }
@@ -60,7 +60,7 @@ impl MobileNode {
         let previous = departure.previous;
         *self.registrar.departure() = None;
         self.timers.stop(Timer::Update);
-        out.mark(MobileIpEvent::UpdateAcknowledged { previous, status: message.status.0 }.into());
+        out.mark(HandoffEvent::UpdateAcknowledged { previous, status: message.status.0 }.into());
         Some(Ok(()))
     }
 }

@@ -1,6 +1,6 @@
 //! The steps of smooth handoffs, and the texts of the messages of route optimization.
 
-use super::{Args, CORRESPONDENT, HOME, MobileIp, PORT, association, from_person, person};
+use super::{Args, CORRESPONDENT, HOME, MobileIp, PORT, association, from_person, number, person};
 use crate::transcript::{Teller, WALL};
 use auth::Key as Secret;
 use mobile_ip::message::{
@@ -8,7 +8,23 @@ use mobile_ip::message::{
     Request, Status, Update, datagram,
 };
 use wire::ipv4::Header;
-use wire::{Instant, Ipv4Addr, Packet, SocketAddrV4, udp};
+use wire::{Instant, Ipv4Addr, Packet, SocketAddrV4, ipip, udp};
+
+/// Returns the packet of a step, and the interface by which it arrives; `None` if it is another step.
+pub(super) fn step(teller: &Teller<MobileIp>, words: &[&str]) -> Option<(String, Packet)> {
+    Some(match *words {
+        ["control", asks, ref args @ ..] => ask(teller, asks, &Args::new(args)),
+        ["update", "from", from, ref args @ ..] => update(teller, from, &Args::new(args)),
+        ["acknowledge", "from", from, ref args @ ..] => acknowledge(teller, from, &Args::new(args)),
+        // A foreign agent returns a packet in a special tunnel to the home agent.
+        ["returned", "by", from, "for", to, ref args @ ..] => {
+            let inner = number(teller, CORRESPONDENT, args.first().unwrap_or(&to).parse().unwrap());
+            let outer = ipip::encapsulate(&inner, person(from).0, to.parse().unwrap(), 1).unwrap();
+            ("up".to_owned(), from_person("router", &outer))
+        }
+        _ => return None,
+    })
+}
 
 /// Returns the association between the mobile node and a foreign agent, with another key if `args` have `forged`.
 fn key(args: &Args<'_>) -> Association {
@@ -30,7 +46,7 @@ pub(super) fn name_previous(request: &mut Request, args: &Args<'_>) {
 }
 
 /// Returns a Binding Update to the first foreign agent, and the interface by which it arrives.
-pub(super) fn update(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
+fn update(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
     let numbers = Numbers::default();
     let clock = WALL.plus(teller.now.since(Instant::ZERO)).to_ntp();
     let mut update = Update {
@@ -52,7 +68,7 @@ pub(super) fn update(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> 
 
 /// Returns a Buffer Control Request of the mobile node to the first foreign agent, and the interface by which it arrives. `ids`:
 /// the identifications of packets of the correspondent that the mobile node has received.
-pub(super) fn ask(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (String, Packet) {
+fn ask(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (String, Packet) {
     let numbers = Numbers::default();
     let asks = match asks {
         "keep" => Asks::Keep,
@@ -72,7 +88,7 @@ pub(super) fn ask(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (St
 }
 
 /// Returns a Binding Acknowledge to the mobile node about its last request, and the interface by which it arrives.
-pub(super) fn acknowledge(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
+fn acknowledge(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
     let numbers = Numbers::default();
     let asked = teller.cast.request.as_ref().map(|request| request.identification);
     let mut message_ = Acknowledge {

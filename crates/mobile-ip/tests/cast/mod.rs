@@ -201,18 +201,7 @@ impl Cast for MobileIp {
                 let error = IcmpError::HostUnreachable.about(&about, person("router").0).unwrap();
                 ("up".to_owned(), from_person("router", &error))
             }
-            ["control", asks, ref args @ ..] => handoffs::ask(teller, asks, &Args::new(args)),
-            ["update", "from", from, ref args @ ..] => handoffs::update(teller, from, &Args::new(args)),
-            // A foreign agent returns a packet in a special tunnel to the home agent.
-            ["returned", "by", from, "for", to, ref args @ ..] => {
-                let inner = number(teller, CORRESPONDENT, args.first().unwrap_or(&to).parse().unwrap());
-                let outer = ipip::encapsulate(&inner, person(from).0, to.parse().unwrap(), 1).unwrap();
-                ("up".to_owned(), from_person("router", &outer))
-            }
-            ["acknowledge", "from", from, ref args @ ..] => {
-                handoffs::acknowledge(teller, from, &Args::new(args))
-            }
-            _ => match bindings::step(teller, words) {
+            _ => match handoffs::step(teller, words).or_else(|| bindings::step(teller, words)) {
                 Some(made) => made,
                 None => flagged(teller, words),
             },

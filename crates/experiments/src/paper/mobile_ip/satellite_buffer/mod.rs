@@ -79,7 +79,9 @@ const MUST_HOLD: &[MustHold] = &[MustHold {
     needs: |point| is_main(point) && (has(point, 0) || has(point, 1)),
     check: |results| {
         let shorter = BEDS.iter().map(|bed| {
-            let halt = |packets| mean(&all(results, |point: &Point| is_of(point, bed.name, packets), HALT).collect::<Vec<_>>());
+            let halt = |packets| {
+                mean(&all(results, |point: &Point| is_of(point, bed.name, packets), HALT).collect::<Vec<_>>())
+            };
             Some((halt(0), halt(1)))
         });
         // On Linux, only some beds are measured.
@@ -98,7 +100,8 @@ const OBSERVED: &[MustHold] = &[MustHold {
     check: |results| {
         let halts = |bed, packets| all(results, move |point: &Point| is_of(point, bed, packets), HALT);
         let ends = BEDS.iter().filter_map(|bed| {
-            let pairs: Vec<f64> = halts(bed.name, 0).zip(halts(bed.name, 1)).map(|(none, one)| none - one).collect();
+            let pairs: Vec<f64> =
+                halts(bed.name, 0).zip(halts(bed.name, 1)).map(|(none, one)| none - one).collect();
             Some(mean_interval(&pairs)?.lo)
         });
         let least = ends.min_by(f64::total_cmp);
@@ -123,9 +126,15 @@ fn is_of(point: &Point, bed: &'static str, packets: u32) -> bool {
 
 /// Returns the halt and the lost packets against the number of kept packets, and the distribution of the halts.
 fn figures(report: &Report) -> Vec<Drawn> {
-    let caption = format!("Means; each run at a separate phase of the move against the advertisements, scale {}.", report.scale.name());
+    let caption = format!(
+        "Means; each run at a separate phase of the move against the advertisements, scale {}.",
+        report.scale.name()
+    );
     let figure = |title: &str, y: Axis, metric: &'static str| {
-        let series = report.backends.iter().flat_map(|results| BEDS.iter().map(|bed| drawn(results, bed.name, metric)));
+        let series = report
+            .backends
+            .iter()
+            .flat_map(|results| BEDS.iter().map(|bed| drawn(results, bed.name, metric)));
         Drawn::Points(PointFigure {
             title: format!("Mobile IP: {title}"),
             x: Axis::new("packets that the old agent keeps", ""),
@@ -145,7 +154,11 @@ fn figures(report: &Report) -> Vec<Drawn> {
         caption: caption.clone(),
     };
     vec![
-        figure("halt of a download and packets that the old agent keeps", Axis::new("time without data", "s"), HALT),
+        figure(
+            "halt of a download and packets that the old agent keeps",
+            Axis::new("time without data", "s"),
+            HALT,
+        ),
         figure("lost packets and packets that the old agent keeps", Axis::new("lost packets", ""), LOST),
         Drawn::Distribution(halts),
     ]
@@ -170,10 +183,12 @@ mod tests {
     fn only_the_foreign_agents_differ_between_a_buffer_and_none() {
         let points = points::points(Scale::Quick);
         let of = |packets| points.iter().find(|point| is_of(point, BEDS[0].name, packets)).unwrap();
-        let [none, one] = [0, 1].map(|packets| of(packets).plan(0, &[]).unwrap().document.parse::<toml::Table>().unwrap());
+        let [none, one] =
+            [0, 1].map(|packets| of(packets).plan(0, &[]).unwrap().document.parse::<toml::Table>().unwrap());
         let without = |mut table: toml::Table| {
             let hosts = table["host"].as_table_mut().unwrap();
-            let roles = hosts.iter_mut().filter_map(|(_, host)| host.get_mut("role")?.as_array_mut()).flatten();
+            let roles =
+                hosts.iter_mut().filter_map(|(_, host)| host.get_mut("role")?.as_array_mut()).flatten();
             let agents = roles.filter(|role| role["kind"].as_str() == Some("mobile-ip/foreign-agent"));
             let count = agents.filter_map(|role| role.as_table_mut()?.remove("buffer")).count();
             (table, count)

@@ -72,9 +72,17 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
     for packets in VARIED {
         for (bed, name, set) in [
             (across, "loss 0.001", &["wire.geo.loss=0.001"][..]),
-            (wlan, "loss 0.001", &["cell.1.loss=0.001", "cell.2.loss=0.001", "cell.3.loss=0.001", "cell.4.loss=0.001"]),
+            (
+                wlan,
+                "loss 0.001",
+                &["cell.1.loss=0.001", "cell.2.loss=0.001", "cell.3.loss=0.001", "cell.4.loss=0.001"],
+            ),
             (across, "CUBIC", &["host.correspondent.tcp.congestion=cubic"]),
-            (across, "tail loss probes", &["host.correspondent.tcp.recovery=[\"rack\", \"tlp\", \"prr\", \"frto\"]"]),
+            (
+                across,
+                "tail loss probes",
+                &["host.correspondent.tcp.recovery=[\"rack\", \"tlp\", \"prr\", \"frto\"]"],
+            ),
             (across, "4.4BSD", &["host.correspondent.tcp={ profile = \"bsd44\" }", "duration=20s"]),
             (across, "window 16 KiB", &["host.mobile.tcp.receive_buffer=16384"]),
             (across, "window 64 KiB", &["host.mobile.tcp.receive_buffer=65535"]),
@@ -91,7 +99,8 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
 impl Bed {
     fn point(&self, packets: u32, n: usize, backends: &'static [Backend]) -> Point {
         let case = Case { watched: Duration::from_millis(6_750), ..Case::whole(self.way, n, evaluated) };
-        let mut point = case.point(&format!("{}, {packets} packets", self.name), Kind::Main, backends, self.set);
+        let mut point =
+            case.point(&format!("{}, {packets} packets", self.name), Kind::Main, backends, self.set);
         if packets > 0 {
             point.overrides.extend(settings([format!("foreign-agent.buffer={{ packets = {packets} }}")]));
         }
@@ -110,7 +119,12 @@ impl Bed {
     /// Returns a variation with several moves, to and fro between the networks of the bed. The first of them is that of the
     /// other runs.
     fn often(&self, packets: u32, n: usize, name: &'static str, times: &[f64]) -> Point {
-        let mut point = self.varied(packets, n, name, &["duration=34s", "bulk-server.bytes=100000000", "wire.to-correspondent.rate=1Mb/s"]);
+        let mut point = self.varied(
+            packets,
+            n,
+            name,
+            &["duration=34s", "bulk-server.bytes=100000000", "wire.to-correspondent.rate=1Mb/s"],
+        );
         let moved = |run: usize| {
             let step = |(number, at): (usize, &f64)| {
                 let to = if number % 2 == 0 { self.way.to } else { self.way.from };

@@ -135,7 +135,11 @@ fn points(scale: Scale) -> Vec<Point> {
 /// Evaluates the registration only.
 fn registration(outcome: &Outcome) -> Result<Samples, String> {
     let run = Run::of(outcome)?;
-    Ok(Samples::from([(REGISTRATION, vec![run.registration_ms()]), (LATE, vec![late(&run)]), (LEARNT, vec![run.learnings as f64])]))
+    Ok(Samples::from([
+        (REGISTRATION, vec![run.registration_ms()]),
+        (LATE, vec![late(&run)]),
+        (LEARNT, vec![run.learnings as f64]),
+    ]))
 }
 
 /// Evaluates the registration, and the packets that the old agent forwards.
