@@ -17,6 +17,7 @@ mod ledger;
 mod links;
 mod mobile_ip;
 mod moves;
+mod route_optimization;
 mod sigma;
 mod sigma_stress;
 mod smooth_handoff;

@@ -3,8 +3,8 @@
 use super::{FAR, HOSTS};
 use crate::laws::player::{Post, WALL, command, rx};
 use ::mobile_ip::message::{
-    ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, PORT,
-    Received, Registration, Request, RequestFlags, Solicitation, datagram,
+    ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Binding, Code,
+    Numbers, PORT, Received, Registration, Request, RequestFlags, Solicitation, Update, datagram,
 };
 use auth::Key;
 use node::{Command, PuntReason, Rng};
@@ -47,6 +47,38 @@ pub(super) const MOBILE_NODE: &str = r#"
     lifetime = "4s"
     home_agent = { address = "10.1.0.2", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }
 "#;
+
+/// The cache has room for two of three mobile nodes.
+pub(super) const CORRESPONDENT: &str = r#"
+    address = "10.2.0.2"
+    entries = 2
+    home_agents = [{ address = "10.1.0.2", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
+"#;
+
+/// Returns a Binding Update, mostly of the home agent, or another message to its port.
+pub(super) fn to_correspondent(rng: &mut Rng, now: Instant) -> Post {
+    let numbers = Numbers::default();
+    let off = if rng.draw().is_multiple_of(8) { 300 << 32 } else { rng.draw() % 3 };
+    let mut update = Update {
+        acknowledge: rng.draw().is_multiple_of(2),
+        minimal: false,
+        gre: false,
+        lifetime: [0, 1, 2, 300][(rng.draw() % 4) as usize],
+        home: HOSTS[(rng.draw() % 3) as usize],
+        care_of: VISITED,
+        identification: Some(WALL.plus(now.since(Instant::ZERO)).to_ntp().wrapping_add(off)),
+        authentication: None,
+    };
+    update.sign(numbers.route_authentication, &association(rng), &numbers);
+    let src = if rng.draw().is_multiple_of(8) { VISITED } else { AGENT };
+    let payload = if rng.draw().is_multiple_of(16) {
+        request(rng, now).emit()
+    } else {
+        Binding::Update(update).emit(&numbers)
+    };
+    let bytes = datagram(socket(src), socket(FAR), 64, &payload);
+    Post { rx: rx(1, PuntReason::Listen), from: Mac([2; 6]), bytes }
+}
 
 pub(super) fn commands() -> Vec<Command> {
     vec![

@@ -128,6 +128,8 @@ pub struct Facts {
     pub kinds: Vec<String>,
     /// Requests and replies that an agent did not sign for another agent, although they have a security association.
     pub unsigned: Vec<String>,
+    /// Packets that correspondents sent to care-of addresses of older Binding Updates, and older Updates that they accepted.
+    pub stale: Vec<String>,
     /// Packets that a foreign agent kept, and sent where or when it must not.
     pub kept: Vec<String>,
     /// The times at which links lost packets at random, by the port of the workload.

@@ -34,6 +34,8 @@ pub enum Judge {
     /// A home agent of Mobile IP tunnels packets for a mobile node to its bound care-of addresses only. A previous foreign
     /// agent forwards them only to care-of addresses that the mobile node has requested.
     Unbound,
+    /// A correspondent of Mobile IP accepts no older Binding Update than the last one, and tunnels to its care-of address.
+    Stale,
     /// A packet that a foreign agent has sent to a visitor leaves it again only to a care-of address that the mobile node has
     /// requested, at most 15 s later, and not after the visit has ended by a deregistration.
     Kept,
@@ -53,7 +55,7 @@ pub enum Judge {
 
 impl Judge {
     /// All judges, the most serious rule first.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Misled,
         Self::Loop,
         Self::Owners,
@@ -63,6 +65,7 @@ impl Judge {
         Self::Bounded,
         Self::Unconfirmed,
         Self::Unbound,
+        Self::Stale,
         Self::Kept,
         Self::Replayed,
         Self::Bypassed,
@@ -84,6 +87,7 @@ impl Judge {
             Self::Bounded => "bounded",
             Self::Unconfirmed => "unconfirmed",
             Self::Unbound => "unbound",
+            Self::Stale => "stale",
             Self::Kept => "kept",
             Self::Replayed => "replayed",
             Self::Bypassed => "bypassed",
@@ -129,6 +133,7 @@ pub fn judge(draft: &Draft, facts: &Facts) -> Vec<Violation> {
         (Judge::Owners, &facts.owners),
         (Judge::Unconfirmed, &facts.unconfirmed),
         (Judge::Unbound, &facts.unbound),
+        (Judge::Stale, &facts.stale),
         (Judge::Kept, &facts.kept),
         (Judge::Replayed, &facts.replayed),
         (Judge::Bypassed, &facts.bypassed),

@@ -6,6 +6,7 @@
 //!                   └────────────────────────── shrink <──────────────────────────────────────────┘
 //! ```
 
+mod caches;
 mod dice;
 pub mod draft;
 pub mod draw;

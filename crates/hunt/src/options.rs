@@ -49,6 +49,8 @@ pub struct Options {
     pub hysteresis: Option<u8>,
     /// Whether the foreign agents offer smooth handoffs, and the mobile nodes ask for them.
     pub is_smooth: bool,
+    /// Whether the correspondent keeps a binding cache (route optimization).
+    pub has_cache: bool,
     /// The packets that foreign agents keep for smooth handoffs; `None` if they keep none.
     pub buffer: Option<Buffer>,
 }
@@ -186,6 +188,7 @@ impl Options {
         is_single_binding: false,
         hysteresis: None,
         is_smooth: false,
+        has_cache: false,
         buffer: None,
     };
 
@@ -218,6 +221,7 @@ impl Options {
             Self { hysteresis: usual.hysteresis, ..self },
             Self { is_smooth: usual.is_smooth, buffer: None, ..self },
             Self { buffer: usual.buffer, ..self },
+            Self { has_cache: usual.has_cache, ..self },
         ]
     }
 }
@@ -278,6 +282,7 @@ pub fn draw(seed: u64) -> Options {
         is_single_binding: is("single-binding", 30),
         // Without an overlap, a radio reports one signal only.
         is_smooth,
+        has_cache: is("cache", 30),
         buffer: Some(buffer).filter(|_| is_smooth && is("buffers", 70)),
         hysteresis: (overlaps && is("hysteresis", 40)).then(|| dice("decibels").between(0, 20) as u8),
     }

@@ -34,6 +34,8 @@ pub enum Plant {
     Unconfirmed,
     /// Home agents tunnel to other care-of addresses than those that they bound.
     Unbound,
+    /// Correspondents believe an older Binding Update.
+    Stale,
     /// Home agents accept each request twice.
     Replayed,
     /// Foreign agents send the packets of their visitors outside of reverse tunnels.
@@ -52,7 +54,7 @@ pub enum Plant {
 
 impl Plant {
     /// All planted mistakes.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Misled,
         Self::Loop,
         Self::Circle,
@@ -67,6 +69,7 @@ impl Plant {
         Self::Stall,
         Self::Unconfirmed,
         Self::Unbound,
+        Self::Stale,
         Self::Replayed,
         Self::Bypassed,
         Self::Unchallenged,
@@ -88,6 +91,7 @@ impl Plant {
             Self::Unconfirmed => Judge::Unconfirmed,
             Self::Unbound | Self::Diverted => Judge::Unbound,
             Self::Leaked | Self::KeptOn => Judge::Kept,
+            Self::Stale => Judge::Stale,
             Self::Replayed => Judge::Replayed,
             Self::Bypassed => Judge::Bypassed,
             Self::Unchallenged => Judge::Unchallenged,

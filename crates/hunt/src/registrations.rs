@@ -1,6 +1,7 @@
 //! The rules of Mobile IP that messages and tunnels on the links show: what home agents and foreign agents may do after
 //! the registrations that they accepted.
 
+use crate::caches::Caches;
 use crate::kept::KeptPackets;
 use crate::plant::Plant;
 use mobile_ip::message::{
@@ -27,6 +28,8 @@ const MARGIN: Duration = Duration::from_secs(2);
 pub(crate) enum Rule {
     /// A home agent tunnels to bound care-of addresses only.
     Bound,
+    /// A correspondent believes the newest Binding Update only.
+    Cache,
     /// A foreign agent sends kept packets in time, and to requested care-of addresses only.
     Kept,
     /// A home agent accepts each request once. It may answer the last one again.
@@ -112,6 +115,7 @@ pub(crate) struct Registrations {
     /// Whether foreign agents keep packets.
     has_buffers: bool,
     kept: KeptPackets,
+    caches: Caches,
     /// The challenges in the replies to each visitor.
     issued: BTreeMap<(HostId, Ipv4Addr), Challenges>,
 }
@@ -147,6 +151,7 @@ impl Registrations {
             kinds: BTreeMap::new(),
             has_buffers: plan.hosts.iter().any(|host| host.text.contains("buffer")),
             kept: KeptPackets::default(),
+            caches: caches(plan),
             signing: hosts()
                 .zip(&plan.hosts)
                 .filter(|(_, of)| has_agent_keys(&of.text))
@@ -185,6 +190,11 @@ impl Registrations {
             return None;
         }
         let (header, payload) = Header::parse(&packet.bytes).ok()?;
+        if self.addresses.get(&header.src) == Some(&host)
+            && let Some(wrong) = self.caches.sent(at, &header, packet, self.plant)
+        {
+            return Some((Rule::Cache, format!("{} {wrong}", self.name(host))));
+        }
         self.departure(host, packet);
         if self.has_buffers && self.air.get(&host) == Some(&iface) && self.homes.contains_key(&header.dst) {
             self.kept.shown(at, host, packet.id);
@@ -217,6 +227,8 @@ impl Registrations {
         self.visits.retain(|(agent, _), _| *agent != host);
         self.issued.retain(|(agent, _), _| *agent != host);
         self.advertised.remove(&host);
+        let addresses = &self.addresses;
+        self.caches.crashed(|address| addresses.get(&address) == Some(&host));
         for (home, state) in &mut self.homes {
             if self.addresses.get(&state.agent) == Some(&host) {
                 let asked = self.asked.get(home).into_iter().flatten();
@@ -527,6 +539,16 @@ impl Registrations {
             (Rule::Reverse, text)
         })
     }
+}
+
+/// Returns the state of binding caches before a run of this plan.
+fn caches(plan: &Plan) -> Caches {
+    let hosts = plan.hosts.iter().filter(|host| has_role(host, "mobile-ip/correspondent"));
+    let names: BTreeSet<&str> = hosts.map(|host| host.config.name.as_str()).collect();
+    let all = plan.host_names();
+    let is_one = |host: &HostId| all.get(host.index()).is_some_and(|name| names.contains(name.as_str()));
+    let own = plan.owners().into_iter().filter(|(_, host)| is_one(host)).map(|(address, _)| address);
+    Caches::new(own.collect(), !plan.hosts.iter().any(|host| host.text.contains("replay = \"nonces\"")))
 }
 
 /// Returns whether a host's configuration has a foreign agent with security associations with home agents.

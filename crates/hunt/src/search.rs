@@ -62,6 +62,7 @@ pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
         | Plant::Diverted
         | Plant::Leaked
         | Plant::KeptOn
+        | Plant::Stale
         | Plant::Replayed
         | Plant::Bypassed
         | Plant::Unchallenged

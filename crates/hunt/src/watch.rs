@@ -436,6 +436,7 @@ impl Witness for Watch {
             let facts = &mut self.facts;
             let list = match rule {
                 Rule::Bound => &mut facts.unbound,
+                Rule::Cache => &mut facts.stale,
                 Rule::Kept => &mut facts.kept,
                 Rule::Once => &mut facts.replayed,
                 Rule::Reverse => &mut facts.bypassed,

@@ -116,7 +116,8 @@ fn agents(draft: &Draft, out: &mut String) {
         let clock = mobile_ip::clock(router.clock);
         let _ = writeln!(out, "\n[host.r{index}]\n{clock}{}", list(&roles));
     }
-    correspondent(draft, out, "", "");
+    let cache = if draft.options.has_cache { "{ kind = \"mobile-ip/correspondent\" }" } else { "" };
+    correspondent(draft, out, "", cache);
 }
 
 /// Writes the correspondent's wire, a core router with a wire to each other router, and the cells. All links are IP

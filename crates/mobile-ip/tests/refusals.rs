@@ -2,6 +2,8 @@
 
 #[path = "refusals/agents.rs"]
 mod agents;
+#[path = "refusals/bindings.rs"]
+mod bindings;
 #[path = "refusals/challenges.rs"]
 mod challenges;
 #[path = "refusals/codes.rs"]

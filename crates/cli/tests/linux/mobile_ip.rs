@@ -71,6 +71,31 @@ fn packets_that_do_not_fit_their_path_arrive() {
     assert!(records.contains("reassembled"), "the foreign agent and the mobile node join fragments");
 }
 
+/// A correspondent that keeps a binding cache sends straight to the foreign agents. After its first Update, no datagram
+/// passes the home agent until the mobile node is at home again, except those that were under way. Each packet is accounted
+/// for.
+#[test]
+fn packets_after_an_update_do_not_pass_the_home_agent() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let output = run(&["run", "mobile-ip/route-optimization", "--on", "linux"], out.path());
+    assert_held(&output, "mobile-ip-route-optimization on linux");
+    let packets = std::fs::read_to_string(kept(out.path()).join("packets.csv")).unwrap();
+    let rows = packets.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let rows: Vec<_> = rows.filter_map(|row| Some((row[2].parse::<f64>().ok()?, row))).collect();
+    let is_update = |row: &[&str]| row[3] == "correspondent" && row[10].contains("binding update");
+    let updates: Vec<f64> = rows.iter().filter(|(_, row)| is_update(row)).map(|(at, _)| *at).collect();
+    let is_data = |row: &[&str]| row[3] == "home" && row[5] == "in" && row[10].contains(":9002");
+    let passed: Vec<f64> = rows.iter().filter(|(_, row)| is_data(row)).map(|(at, _)| *at).collect();
+    let [first, second, third] = updates[..] else { panic!("{updates:?}") };
+    // The packets that were under way to the home agent take 41 ms.
+    let late = passed.iter().filter(|at| (first + 0.1..third).contains(*at)).count();
+    let is_in_time = first < 4.3 && second < 8.3 && third < 12.3;
+    if did_in_time(&output, is_in_time) {
+        assert!(late == 0 && !passed.is_empty(), "{late} of {} packets after {first} s", passed.len());
+    }
+}
+
 /// Both agents offer GRE, and the mobile node asks for it and for a reverse tunnel. Wireshark reads the tunnels of the
 /// capture: from the home agent and to it. Each carries the download or the upload over TCP of the kernels.
 #[test]

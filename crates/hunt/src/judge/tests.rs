@@ -108,6 +108,7 @@ fn each_finding_of_the_watch_has_its_judge() {
     assert_eq!(changed(|facts| facts.owners = text()), [Judge::Owners]);
     assert_eq!(changed(|facts| facts.unconfirmed = text()), [Judge::Unconfirmed]);
     assert_eq!(changed(|facts| facts.unbound = text()), [Judge::Unbound]);
+    assert_eq!(changed(|facts| facts.stale = text()), [Judge::Stale]);
     assert_eq!(changed(|facts| facts.replayed = text()), [Judge::Replayed]);
     assert_eq!(changed(|facts| facts.kinds = text()), [Judge::Kinds]);
     assert_eq!(changed(|facts| facts.unsigned = text()), [Judge::Unsigned]);

@@ -31,6 +31,7 @@ fn each_value_of_an_option_is_drawn() {
     share(|options| options.is_single_binding);
     share(|options| options.hysteresis.is_some());
     share(|options| options.is_smooth);
+    share(|options| options.has_cache);
     for when in [KeepWhen::Always, KeepWhen::LinkDown, KeepWhen::Request] {
         assert!(
             all.iter().filter_map(|options| options.buffer).any(|buffer| buffer.when == when),

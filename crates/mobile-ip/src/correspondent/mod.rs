@@ -162,6 +162,10 @@ impl Correspondent {
                 Ok(())
             }
             Err((status, reason)) => {
+                if [IMPLAUSIBLE_CARE_OF, CARE_OF_UNREACHABLE].contains(&reason) {
+                    // The mobile node is not at the care-of address of the entry any more.
+                    self.outdate(update, home_agent, out);
+                }
                 if self.answers.may(now, (home_agent, update.home)) {
                     self.acknowledge(from, update, status, &association, out);
                 }
@@ -200,6 +204,15 @@ impl Correspondent {
             return Err((Status::UNSPECIFIED, CARE_OF_UNREACHABLE));
         }
         Ok(identification)
+    }
+
+    /// Removes the entry that an authentic, newer Binding Update replaces, though the Update itself is refused. Without an
+    /// entry, notes that older Updates must be refused too.
+    fn outdate(&mut self, update: &Update, home_agent: Ipv4Addr, out: &mut Outbox) {
+        self.forget(update.home, "outdated", out);
+        if let Some(identification) = update.identification {
+            self.replay.raise(home_agent, self.home_agents.replay(home_agent), identification);
+        }
     }
 
     /// Returns whether an address can be another host's.

@@ -161,7 +161,7 @@ impl HomeAgent {
         }
     }
 
-    /// Handles a message of route optimization. Returns the packet if the message is for another role of this host.
+    /// Handles a message of route optimization. A message for another role of this host is passed on.
     pub(super) fn binding_message(
         &mut self,
         now: Instant,
@@ -171,8 +171,9 @@ impl HomeAgent {
         out: &mut Outbox,
     ) {
         let ends = match message {
-            // It is for a correspondent or a foreign agent on this host.
-            Binding::Update(_) => return out.pass(rx, packet),
+            // It may be for a foreign agent on this host, the previous agent of a visitor.
+            Binding::Update(_) if !self.config.foreign.is_empty() => return out.pass(rx, packet),
+            Binding::Update(_) => Err(refusal::UNEXPECTED),
             Binding::Acknowledge(message) => self.acknowledged(now, *from.ip(), message),
             _ if self.mobile_nodes.first(message.home()).is_none() => Err(NOT_SERVED),
             Binding::Request(message) => self.asked(now, *from.ip(), message, out),

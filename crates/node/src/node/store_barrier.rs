@@ -75,6 +75,17 @@ impl StoreBarrier {
 }
 
 impl Node {
+    /// Returns the prefix of the keys of a role's records: its name, and the number of earlier roles with the same
+    /// name. So the role finds its records again when another role is added to the host.
+    pub(crate) fn scope(&self, role: RoleId) -> Vec<u8> {
+        let at = usize::from(role.0);
+        let name = self.roles.get(at).map_or("", |role| role.name());
+        let before = self.roles.iter().take(at).filter(|other| other.name() == name).count();
+        let mut scope = name.as_bytes().to_vec();
+        scope.extend_from_slice(&[0, before as u8]);
+        scope
+    }
+
     /// Reports that the first `durable` pending records are durable, in the order of their [`Act::Store`]. For each
     /// record, the effects that waited for it are resolved, and then its role receives [`Input::Stored`].
     pub fn resume(&mut self, now: Instant, durable: usize, out: &mut Outbox) {

@@ -99,3 +99,37 @@ def ports(frame):
     """The source and destination port of a UDP datagram in a frame, or `None`."""
     is_udp = frame[12:14] == b"\x08\0" and frame[23] == 17
     return struct.unpack("!HH", frame[34:38]) if is_udp else None
+
+
+# --- route optimization (draft-ietf-mobileip-optim-09) ----------------------------------------------------------------
+
+WARNING, BINDING_REQUEST, UPDATE, ACKNOWLEDGE = 16, 17, 18, 19
+# Flags of Binding Updates, and the subtypes of their authentication.
+A, I = 0x80, 0x40
+ROUTE, SMOOTH = 250, 251
+
+
+def generalized(covered, key=KEY, spi=400, subtype=ROUTE, algorithm=sha256, length=None):
+    """The Generalized Authentication (RFC 4721, section 5) of the bytes before it."""
+    size = 4 + len(algorithm(b"", b""))
+    head = struct.pack("!BBHI", 36, subtype, size if length is None else length, spi)
+    return head + algorithm(key, covered + head)
+
+
+def update(home, care_of, lifetime=100, identification=None, flags=A | I, **more):
+    fields = struct.pack("!BBH", UPDATE, flags, lifetime) + address(home) + address(care_of)
+    fields += (identification or ntp()) if flags & I else b""
+    return fields + generalized(fields, **more)
+
+
+def acknowledge(home, identification=b"", status=0, signed=True, **more):
+    fields = struct.pack("!BHB", ACKNOWLEDGE, 0, status) + address(home) + identification
+    return fields + generalized(fields, **more) if signed else fields
+
+
+def binding_request(home, identification=None):
+    return struct.pack("!BBH", BINDING_REQUEST, 0, 0) + address(home) + (identification or ntp())
+
+
+def warning(home, targets):
+    return struct.pack("!BBH", WARNING, 0, 0) + address(home) + b"".join(map(address, targets))

@@ -1,5 +1,7 @@
 //! The messages of Mobile IP field by field (RFC 5944).
 
+mod binding;
+
 use super::position::position;
 use super::timestamp::utc;
 use super::{Layer, Problem, in_bytes};
@@ -16,6 +18,9 @@ const AGENT_FLAGS: [&str; 11] = ["R", "B", "H", "F", "M", "G", "r", "T", "U", "X
 
 /// Returns the UDP payload of a datagram to or from port 434, which begins at the offset `at`.
 pub(super) fn message(payload: &[u8], at: usize) -> (Layer, Option<Problem>) {
+    if let Some(found) = binding::message(payload, at) {
+        return found;
+    }
     let parsed = Registration::parse(payload);
     let mut layer = Layer::new(format!("Mobile IP {}", name(payload)), at);
     match parsed {
@@ -76,8 +81,7 @@ pub(super) fn discovery(ip: &Header, payload: &[u8], at: usize) -> (Layer, Optio
     (layer, Some(Problem { reason: refused.0.to_owned(), at: at + offset.unwrap_or(found.at) }))
 }
 
-/// Returns the name of a message by its type. Numbers of the drafts on route optimization and of later RFCs overlap, so
-/// only the types of RFC 5944 have one.
+/// Returns the name of a message by its type (RFC 5944).
 fn name(payload: &[u8]) -> String {
     match payload.first() {
         None => "message".to_owned(),
@@ -303,7 +307,7 @@ pub fn meaning(reason: &str) -> Option<&'static str> {
     REASONS.iter().find(|(name, _)| *name == reason).map(|(_, text)| *text)
 }
 
-const REASONS: [(&str, &str); 36] = [
+const REASONS: [(&str, &str); 43] = [
     ("ip_truncated", "the bytes end before the datagram does"),
     ("ip_version", "the version is not 4"),
     ("ip_header_length", "the header is shorter than 20 bytes"),
@@ -332,6 +336,13 @@ const REASONS: [(&str, &str); 36] = [
     ("mip_authentication_twice", "there is a second authentication of this type"),
     ("mip_extension_order", "the Mobile-Home Authentication must be the first authentication"),
     ("mip_extension_twice", "there is a second extension of this type"),
+    ("mip_warning_short", "a warning has at least 12 bytes"),
+    ("mip_warning_targets", "a warning has at least one target, and ends with a whole address"),
+    ("mip_binding_request_length", "a binding request has 16 bytes"),
+    ("mip_update_short", "an update has at least 12 bytes, and 8 more with flag I"),
+    ("mip_acknowledge_length", "an acknowledge has 8 bytes, or 16 bytes before its authentication"),
+    ("mip_binding_unauthenticated", "the message has no authentication"),
+    ("mip_binding_trailing", "there are bytes after the authentication"),
     ("mip_ttl", "the time to live must be 1"),
     ("mip_fragment", "the datagram is a fragment"),
     ("mip_advertisement_code", "the code of an advertisement must be 0 or 16"),

@@ -57,6 +57,47 @@ fn a_request_has_all_its_fields() {
     assert!(found.problem.is_none() && found.is_message && !found.is_tunneled);
 }
 
+/// The golden Binding Update of a smooth handoff, and messages of the other types.
+#[test]
+fn messages_of_route_optimization_have_all_their_fields() {
+    let update = hex("12c0001e0a01010a0a010207ed0000001234580024fb002400000300\
+                      8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f");
+    let found = dissect(&update, Begin::Message, false);
+    assert_eq!(found.layers[0].name, "Mobile IP binding update");
+    let expected = [
+        (0, "type", "18"),
+        (1, "flags", "0xc0: A I"),
+        (2, "lifetime", "30 s"),
+        (4, "home address", "10.1.1.10"),
+        (8, "care-of address", "10.1.2.7"),
+        (12, "identification", "0xed00000012345800, as a time 2025-12-31 20:03:12.071111 UTC"),
+        (20, "extension", "Generalized Authentication (type 36), subtype 251"),
+        (24, "  SPI", "768"),
+        (28, "  authenticator", "8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f"),
+    ];
+    let fields = found.layers[0].fields.iter().map(|field| (field.at, &field.name[..], &field.value[..]));
+    assert_eq!(fields.collect::<Vec<_>>(), expected);
+    assert!(found.problem.is_none() && found.is_message);
+    let decoded = |text: &str| dissect(&hex(text), Begin::Message, false);
+    let warning = decoded("100000000a01010a0a02000200000000");
+    assert_eq!(
+        (value(&warning, "home address"), value(&warning, "target")),
+        ("10.1.1.10".into(), "10.2.0.2".into())
+    );
+    assert_eq!(warning.layers[0].name, "Mobile IP binding warning");
+    let request = decoded("110000000a01010aed00000012345800");
+    assert_eq!(request.layers[0].name, "Mobile IP binding request");
+    assert!(value(&request, "identification").starts_with("0xed00000012345800"));
+    let answer = decoded("130000850a01010aed00000012345800");
+    assert_eq!(answer.layers[0].name, "Mobile IP binding acknowledge");
+    assert_eq!(value(&answer, "status"), "133: identification mismatch");
+    let reason = |text: &str| problem(&hex(text)).0;
+    assert_eq!(reason("100000000a01010a"), "mip_warning_targets");
+    assert_eq!(reason("110000000a01010a00"), "mip_binding_request_length");
+    assert_eq!(reason("1280001e0a01010a0a010207"), "mip_binding_unauthenticated");
+    assert_eq!(reason("13000000"), "mip_acknowledge_length");
+}
+
 #[test]
 fn a_message_is_found_in_a_frame_and_in_a_tunnel() {
     let packet = in_ip(&hex(REPLY));

@@ -21,9 +21,12 @@ const FINISH: &str = "Finish Reg";
 const MOVED: &str = "moved";
 const LEARNT: &str = "update at correspondent";
 const KEPT: &str = "kept packet sent";
+const RESUMED: &str = "first data";
 
-/// The time before the move and after the last event that the window of the figure shows.
-const AROUND: Duration = Duration::from_millis(800);
+/// The time before the move that the window of the figure shows.
+const BEFORE: Duration = Duration::from_millis(800);
+/// The time after the last event at which the figure ends. The download is fast then, and would hide what was before.
+const AFTER: Duration = Duration::from_millis(60);
 
 /// Takes from a run what its figure shows. A segment is on the new path if the first agent that could deliver it is the new one:
 /// the correspondent sent it after it learnt the new care-of address. The numbers are in kB, counted from the last segment before
@@ -51,6 +54,7 @@ pub(in super::super) fn trace(outcome: &Outcome) -> TimeSeries {
         (run.kept.map(|(at, _)| at), KEPT),
         (Some(run.finished), FINISH),
         (run.learnt, LEARNT),
+        (run.halt().map(|(_, first, _)| first), RESUMED),
     ];
     let mut events: Vec<_> = events.into_iter().filter_map(|(at, name)| Some((at?, name))).collect();
     events.sort();
@@ -66,12 +70,10 @@ fn figure(results: &Results, label: &str, title: &str) -> Option<TimeFigure> {
     let series = results.named(label)?.series.first()?;
     let moved = series.at(MOVED)?;
     let (last, _) = series.events.last()?;
-    let until = *last + AROUND * 3;
-    let line = |(flow, name): (usize, &'static str)| {
+    let until = *last + AFTER;
+    let line = |name: &'static str| {
         let points = series.lines.get(name).into_iter().flatten().copied();
-        let points = points.filter(|(at, _)| *at + AROUND >= moved && *at <= until).collect();
-        // The window shows flow 0.
-        let _ = flow;
+        let points = points.filter(|(at, _)| *at + BEFORE >= moved && *at <= until).collect();
         TimeLine { name: name.to_owned(), flow: 0, joined: Joined::Dots, points }
     };
     let handoffs: Vec<(Instant, String)> =
@@ -81,13 +83,13 @@ fn figure(results: &Results, label: &str, title: &str) -> Option<TimeFigure> {
         title: format!("Mobile IP: packets of a download {title}, {}", results.backend.name()),
         panels: vec![TimePanel {
             axis: Axis::new("first byte; acknowledgments: next byte", "kB since the move"),
-            lines: LINES.into_iter().enumerate().map(line).collect(),
+            lines: LINES.into_iter().map(line).collect(),
             remark: "no packet".to_owned(),
             cuts_peaks: false,
         }],
         windows: vec![TimeWindow {
             title: "from the move until the download has continued".to_owned(),
-            from: moved - AROUND,
+            from: moved - BEFORE,
             until,
             flows: vec![0],
             handoff: start,

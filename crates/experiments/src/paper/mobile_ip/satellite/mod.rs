@@ -29,7 +29,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const EARLIEST: Duration = Duration::from_millis(4_250);
 /// A download whose path has no satellite before the move. It begins later, because it needs less time to fill its window. It
 /// is longer, because it is faster.
-pub(super) const NEAR: [&str; 2] = ["bulk-client.start=3750ms", "bulk-server.bytes=3000000"];
+pub(super) const NEAR: [&str; 2] = ["bulk-client.start=4100ms", "bulk-server.bytes=1600000"];
 
 /// A move of the mobile node from one network to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +73,8 @@ impl Way {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) way: Way,
+    /// When the move is at the earliest.
+    pub(super) earliest: Duration,
     /// The part of the advertisement interval over which the moves are spread, from its begin.
     pub(super) spread: Duration,
     /// The time from the earliest move to the end of a run.
@@ -85,17 +87,17 @@ pub(super) struct Case {
 impl Case {
     /// Returns a point with this label. All points of a name of phases have the same phases, on both backends.
     pub(super) fn point(self, label: &str, kind: Kind, backends: &'static [Backend], set: &[&str]) -> Point {
-        let Self { way, spread, watched, n, measure, trace } = self;
+        let Self { way, earliest, spread, watched, n, measure, trace } = self;
         let mut overrides = settings([
             format!("roam.start={}", way.from),
-            format!("duration={}ms", (EARLIEST + watched).as_millis()),
+            format!("duration={}ms", (earliest + watched).as_millis()),
         ]);
         if !way.begins_far() {
             overrides.extend(settings(NEAR));
         }
         overrides.extend(settings(set.iter().copied()));
         let moves = stratified("satellite", n, spread).into_iter().map(|phase| {
-            let at = (EARLIEST + phase).as_nanos();
+            let at = (earliest + phase).as_nanos();
             settings([
                 format!("roam.moves=[{{ at = \"{at}ns\", to = \"{}\" }}]", way.to),
                 "phase=0s".to_owned(),
@@ -123,7 +125,8 @@ impl Case {
 
     /// Returns a case whose moves are spread over a whole interval of advertisements.
     pub(super) const fn whole(way: Way, n: usize, measure: Measure) -> Self {
-        Self { way, spread: INTERVAL, watched: Duration::from_millis(6_750), n, measure, trace: None }
+        let watched = Duration::from_millis(6_750);
+        Self { way, earliest: EARLIEST, spread: INTERVAL, watched, n, measure, trace: None }
     }
 
     /// Returns a variation in the simulator, named after a parameter.

@@ -12,6 +12,9 @@ use wire::{Instant, Packet, PacketId, tunnel};
 /// The routers at both ends of the satellite link.
 const ROUTERS: [&str; 2] = ["west", "east"];
 
+/// The port of the server of the download.
+const PORT: u16 = 9000;
+
 /// A data segment that the correspondent sent.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Sent {
@@ -77,7 +80,8 @@ impl<'a> Run<'a> {
         let arrived =
             data.filter(|(_, packet)| seen.insert(packet.id)).map(|(at, packet)| (at, packet.id)).collect();
         let acknowledged = departures(outcome, MOBILE).filter_map(|(at, packet)| {
-            let next = u64::from(segment::of(packet)?.segment.ack.0.wrapping_sub(base));
+            let seen = segment::of(packet).filter(|seen| seen.to.port() == PORT)?;
+            let next = u64::from(seen.segment.ack.0.wrapping_sub(base));
             // Before the handshake has ended, an acknowledgment is of no data.
             (next < 1 << 31).then_some((at, packet.id, next))
         });

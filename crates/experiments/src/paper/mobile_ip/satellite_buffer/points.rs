@@ -4,7 +4,6 @@ use super::super::satellite::{ACROSS, Case, NEAR, SAME_SIDE, VARIATION, Way};
 use super::evaluated;
 use crate::reproduce::{BOTH, Kind, Point, SIM, Scale, settings};
 use recorder::run::Backend;
-use wire::Duration;
 
 /// The names of parameters of points.
 pub(super) const BED: &str = "bed";
@@ -59,16 +58,19 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
             // On Linux the other points would exceed the time of the quick scale.
             let is_short = scale != Scale::Quick || (bed.is_on_linux && packets < 2);
             let backends = if is_short && packets < 2 { BOTH } else { SIM };
+            let most = if bed.is_on_linux || scale != Scale::Quick { n } else { 4 };
+            let n = if packets < 2 { most } else { few };
             points.push(bed.point(packets, n, backends));
         }
     }
     for bed in &BEDS {
         for packets in [4, 8] {
-            points.push(bed.varied(packets, few, "paced", &["foreign-agent.buffer.drain=paced"]));
+            points.push(bed.varied(packets, few, "paced", &["mobile-ip.buffer.drain=paced"]));
         }
-        points.push(bed.varied(1, few, "link-down", &["foreign-agent.buffer.when=link-down"]));
+        points.push(bed.varied(1, few, "link-down", &["mobile-ip.buffer.when=link-down"]));
     }
     let [across, near, wlan] = &BEDS;
+    let few = few.min(n.div_ceil(3));
     for packets in VARIED {
         for (bed, name, set) in [
             (across, "loss 0.001", &["wire.geo.loss=0.001"][..]),
@@ -90,7 +92,7 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
             points.push(bed.varied(packets, few, name, set));
         }
         for (name, times) in OFTEN {
-            points.push(near.often(packets, few, name, times));
+            points.push(near.often(packets, few.div_ceil(2), name, times));
         }
     }
     points
@@ -98,11 +100,11 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
 
 impl Bed {
     fn point(&self, packets: u32, n: usize, backends: &'static [Backend]) -> Point {
-        let case = Case { watched: Duration::from_millis(6_750), ..Case::whole(self.way, n, evaluated) };
+        let case = Case::whole(self.way, n, evaluated);
         let mut point =
             case.point(&format!("{}, {packets} packets", self.name), Kind::Main, backends, self.set);
         if packets > 0 {
-            point.overrides.extend(settings([format!("foreign-agent.buffer={{ packets = {packets} }}")]));
+            point.overrides.extend(settings([format!("mobile-ip.buffer={{ packets = {packets} }}")]));
         }
         point.setting.extend([(BED, self.name.into()), (PACKETS, f64::from(packets).into())]);
         point
@@ -123,7 +125,7 @@ impl Bed {
             packets,
             n,
             name,
-            &["duration=34s", "bulk-server.bytes=100000000", "wire.to-correspondent.rate=1Mb/s"],
+            &["duration=34s", "bulk-server.bytes=100000000", "wire.to-correspondent.rate=500kb/s"],
         );
         let moved = |run: usize| {
             let step = |(number, at): (usize, &f64)| {

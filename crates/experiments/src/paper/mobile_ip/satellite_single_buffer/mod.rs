@@ -80,7 +80,7 @@ fn points(scale: Scale) -> Vec<Point> {
     };
     let mut points = Vec::new();
     for (way, n) in [ACROSS, SAME_SIDE].into_iter().zip(counts) {
-        for (buffer, set) in [(ONE, &["foreign-agent.buffer={ packets = 1 }"][..]), (NONE, &[])] {
+        for (buffer, set) in [(ONE, &["mobile-ip.buffer={ packets = 1 }"][..]), (NONE, &[])] {
             let case = Case {
                 trace: (buffer == ONE).then_some(drawing::trace as _),
                 ..Case::whole(way, n, evaluated)
@@ -158,9 +158,9 @@ const ARRIVES: &str = "across: the kept packet arrives 512 to 612 ms after Start
 const NEW: &str = "across: the first other data arrive at most 868 ms after the Binding Update at the old agent in every run";
 
 /// The agents keep nothing.
-const KEEPS_NOTHING: &[&str] = &["foreign-agent.buffer.when=request"];
+const KEEPS_NOTHING: &[&str] = &["mobile-ip.buffer={ when = \"request\" }"];
 /// The agents keep four packets.
-const KEEPS_FOUR: &[&str] = &["foreign-agent.buffer.packets=4"];
+const KEEPS_FOUR: &[&str] = &["mobile-ip.buffer={ packets = 4 }"];
 /// The delay of the satellite link is twice as long.
 const FAR: &[&str] = &["wire.geo.delay=512ms"];
 /// The path to the old agent in B is long.
@@ -194,7 +194,7 @@ const MUST_HOLD: &[MustHold] = &[
             let longest = all(results, is_across, NEW_DATA).max_by(f64::total_cmp);
             Check::within(longest, 0.0..=3.0 * SATELLITE_MS + BESIDE_MS)
         },
-        breakers: &[FAR],
+        breakers: &[KEEPS_NOTHING],
     },
     MustHold {
         text: "same side: the kept packet and the first other data arrive at most 100 ms after Start Reg and the Binding Update in every run",

@@ -132,10 +132,7 @@ const NEXT: &str = "in every run, the first data come with the next retransmissi
 const LONG: &str = "across: in at least one run, the stall after Finish Reg is 1 s or longer";
 
 /// The old agent keeps the last packet: the download continues without a time-out.
-const KEPT: &[&str] = &["foreign-agent.buffer={ packets = 1 }"];
-/// The mobile node notices the new network at once: its link reports it.
-const TRIGGER: &[&str] = &["mobile-node.link_trigger=true", "mobile-node.movement=ecs"];
-
+const KEPT: &[&str] = &["mobile-ip.buffer={ packets = 1 }"];
 const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: NEXT,
@@ -154,7 +151,7 @@ const MUST_HOLD: &[MustHold] = &[
         backends: BOTH,
         needs: is_across,
         check: |results| Check::within(all(results, is_across, STALL).max_by(f64::total_cmp), 1.0..1e9),
-        breakers: &[TRIGGER],
+        breakers: &[KEPT],
     },
 ];
 

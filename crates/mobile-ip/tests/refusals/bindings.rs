@@ -1,0 +1,238 @@
+//! Tests of the configuration of correspondents, and of forged and numerous messages of route optimization.
+
+use super::{AGENT, HOME, KEY, Secret, VISITED, WALL, home_agent, refused, table};
+use mobile_ip::Correspondent;
+use mobile_ip::config::CorrespondentConfig;
+use mobile_ip::message::{Algorithm, Association, Binding, Numbers, PORT, Update, datagram};
+use node::{Act, Boot, Disposition, Input, Link, Node, Outbox, Port, Rng, Role, Value, decide};
+use std::hint::black_box;
+use wire::ipv4::Header;
+use wire::{Duration, EtherType, Frame, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, SocketAddrV4, udp};
+
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
+const CORRESPONDENT: &str = r#"
+    address = "10.2.0.2"
+    home_agents = [{ address = "10.1.0.2", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
+"#;
+const UP: Iface = Iface(1);
+const MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
+
+fn correspondent(changes: &str) -> Result<Correspondent, String> {
+    let config: CorrespondentConfig =
+        table(CORRESPONDENT, changes).try_into().map_err(|error| format!("{error}"))?;
+    Correspondent::new(config, Rng::new(1)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_correspondent_that_cannot_work_is_refused() {
+    assert!(correspondent("").is_ok());
+    refused(correspondent("address = '224.0.0.1'"), "`address`", "not a unicast host address");
+    refused(correspondent("entries = 0"), "`entries`", "from 1 to 1000000");
+    refused(correspondent("replay_window = '3s'"), "`replay_window`", "greater than 3s");
+    refused(correspondent("request_before = '0s'"), "`request_before`", "greater than zero");
+    refused(correspondent("tunnel_mtu = 500"), "`tunnel_mtu`", "at least 548");
+    refused(correspondent("encapsulations = ['ip-in-ip']"), "`encapsulations`", "always available");
+    refused(correspondent("numbers = { update = 1 }"), "`numbers`", "must differ");
+    let agents = |agents: &str| correspondent(&format!("home_agents = [{agents}]"));
+    let agent = |address: &str, spi: u32| format!("{{ address = '{address}', spi = {spi}, key = '{KEY}' }}");
+    refused(agents(&agent("10.1.0.2", 255)), "`home_agents`", "SPI 255 is reserved");
+    refused(agents(&agent("10.2.0.2", 256)), "`home_agents`", "the address of this host");
+    refused(agents(&format!("{0}, {0}", agent("10.1.0.2", 256))), "`home_agents`", "two associations");
+    let of = |address: &str| {
+        home_agent(&format!("correspondents = [{{ address = '{address}', spi = 400, key = '{KEY}' }}]"))
+    };
+    assert!(of("10.2.0.2").is_ok());
+    refused(of("10.1.0.2"), "`correspondents`", "the address of the home agent");
+    refused(of("0.0.0.0"), "`correspondents`", "not a unicast host address");
+}
+
+/// A node with the role of a correspondent, its outbox, and its time.
+struct Host {
+    node: Node,
+    out: Outbox,
+}
+
+impl Host {
+    fn new(changes: &str) -> Self {
+        let role: Box<dyn Role> = Box::new(correspondent(changes).unwrap());
+        let mut host = Self { node: Node::new(vec![role], vec![OWN]), out: Outbox::default() };
+        host.node.handle(Instant::ZERO, Input::Start(&Boot::new(WALL)), &mut host.out);
+        host.node.add_address(Instant::ZERO, UP, "10.2.0.2/24".parse().unwrap());
+        let up = Link::Up { cell: None, mac: MAC, mtu: 1500, name: "up" };
+        host.node.handle(Instant::ZERO, Input::Link(UP, up), &mut host.out);
+        host
+    }
+
+    /// Receives a message of the home agent. Returns the acts of the node.
+    fn receive(&mut self, now: Instant, payload: &[u8]) -> Vec<Act> {
+        let [from, to] = [AGENT, OWN].map(|address| SocketAddrV4::new(address, PORT));
+        let link = Frame { kind: EtherType::IPV4, src: Mac([2; 6]), dst: MAC };
+        let packet = Packet { link, id: PacketId(1), bytes: datagram(from, to, 64, payload) };
+        self.node.receive(now, UP, packet, &mut self.out);
+        std::iter::from_fn(|| self.out.next_act().map(|(_, act)| act)).collect()
+    }
+
+    /// Returns where a packet of this host for a mobile node goes: the exit of the tunnel, or `None` without a tunnel.
+    fn exit(&self, now: Instant, home: Ipv4Addr) -> Option<Ipv4Addr> {
+        let bytes = udp::packet(SocketAddrV4::new(OWN, 9), SocketAddrV4::new(home, 9), &[0; 100]);
+        let (header, _) = Header::parse(&bytes).unwrap();
+        let port = Port { iface: Iface::HOST, from: None };
+        match decide(&self.node, now, port, &node::Datagram::new(&header, bytes.len())).disposition {
+            Disposition::Encap(encap) => Some(encap.dst),
+            _ => None,
+        }
+    }
+
+    fn status(&self, name: &str) -> Value {
+        self.node.status().get("binding_cache").and_then(|own| own.get(name)).unwrap().clone()
+    }
+}
+
+fn update(now: Instant, home: Ipv4Addr, care_of: Ipv4Addr) -> Update {
+    let numbers = Numbers::default();
+    let mut update = Update {
+        acknowledge: true,
+        minimal: false,
+        gre: false,
+        lifetime: 300,
+        home,
+        care_of,
+        identification: Some(WALL.plus(now.since(Instant::ZERO)).to_ntp()),
+        authentication: None,
+    };
+    let key = Secret::new((0..16).collect::<Vec<u8>>());
+    let association = Association { spi: 256, algorithm: Algorithm::HmacSha256, key };
+    update.sign(numbers.route_authentication, &association, &numbers);
+    update
+}
+
+fn bytes(update: Update) -> Vec<u8> {
+    Binding::Update(update).emit(&Numbers::default())
+}
+
+/// Returns whether acts change a route or answer. A refused message does neither. A message of another type goes to the
+/// host's own stack.
+fn is_believed(acts: &[Act]) -> bool {
+    let is_answer = |iface: Iface| iface != Iface::HOST;
+    acts.iter().any(|act| {
+        matches!(act, Act::Route(..)) || matches!(act, Act::Transmit(iface, _) if is_answer(*iface))
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the tests of this file measure time")]
+fn time_of(work: impl FnOnce()) -> Duration {
+    let begin = std::time::Instant::now();
+    work();
+    begin.elapsed()
+}
+
+/// Each bit of an Update is covered by its authentication, or is a reserved one whose change makes the message malformed.
+#[test]
+fn no_bit_of_an_update_can_be_changed() {
+    let mut host = Host::new("");
+    let at = Instant::from_millis(1000);
+    assert!(is_believed(&host.receive(at, &bytes(update(at, HOME, VISITED)))));
+    let later = Instant::from_millis(2000);
+    let genuine = bytes(update(later, HOME, Ipv4Addr::new(10, 4, 0, 1)));
+    for at in 0..genuine.len() * 8 {
+        let mut changed = genuine.clone();
+        changed[at / 8] ^= 1 << (at % 8);
+        let acts = host.receive(later, &changed);
+        assert!(!is_believed(&acts), "bit {at}: {acts:?}");
+        assert_eq!(host.exit(later, HOME), Some(VISITED), "bit {at}");
+    }
+    for length in 0..genuine.len() {
+        assert!(!is_believed(&host.receive(later, &genuine[..length])), "{length} bytes");
+    }
+    assert!(is_believed(&host.receive(later, &genuine)));
+    assert_eq!(host.exit(later, HOME), Some(Ipv4Addr::new(10, 4, 0, 1)));
+}
+
+/// What the network has delayed changes nothing, whatever happened to the entry in the meantime.
+#[test]
+fn an_older_update_never_changes_a_newer_entry() {
+    let [first, second, third] = [1000, 2000, 3000].map(Instant::from_millis);
+    let now = Instant::from_millis(4000);
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    let moved = || bytes(update(second, HOME, other));
+    for (name, last, exit) in [
+        ("moved", bytes(update(third, HOME, VISITED)), Some(VISITED)),
+        ("deleted", bytes(update(third, HOME, HOME)), None),
+    ] {
+        let mut host = Host::new("");
+        host.receive(now, &bytes(update(first, HOME, VISITED)));
+        host.receive(now, &last);
+        for old in [bytes(update(first, HOME, VISITED)), moved(), bytes(update(second, HOME, HOME))] {
+            host.receive(now, &old);
+            assert_eq!(host.exit(now, HOME), exit, "{name}");
+        }
+    }
+    // The entry made room for another one, so nothing is known of its mobile node any more.
+    let mut host = Host::new("entries = 1");
+    host.receive(now, &bytes(update(third, HOME, VISITED)));
+    let neighbor = Ipv4Addr::new(10, 1, 0, 8);
+    let next = Instant::from_millis(3500);
+    host.receive(now, &bytes(update(next, neighbor, VISITED)));
+    assert_eq!((host.exit(now, HOME), host.exit(now, neighbor)), (None, Some(VISITED)));
+    host.receive(now, &moved());
+    assert_eq!((host.exit(now, HOME), host.exit(now, neighbor)), (None, Some(VISITED)));
+}
+
+/// Each of 10,000 Updates is answered or refused, and data are not affected. The test prints the times, which depend on the
+/// machine.
+#[test]
+fn a_storm_of_updates_is_answered_or_refused() {
+    let mut host = Host::new("");
+    let now = Instant::from_millis(1000);
+    host.receive(now, &bytes(update(now, HOME, VISITED)));
+    let mut forged = update(Instant::from_millis(1500), HOME, Ipv4Addr::new(10, 66, 0, 1));
+    forged.lifetime = 301;
+    let forged = bytes(forged);
+    let others: Vec<Vec<u8>> = (0..10_000u32)
+        .map(|number| {
+            let home = Ipv4Addr::from_bits(HOME.to_bits() + 1 + number % 2000);
+            bytes(update(Instant::from_millis(1000 + u64::from(number) / 10), home, VISITED))
+        })
+        .collect();
+    let refused = time_of(|| {
+        for _ in 0..10_000 {
+            assert!(!is_believed(&host.receive(now, &forged)));
+        }
+    });
+    assert_eq!(host.exit(now, HOME), Some(VISITED));
+    let taken = time_of(|| {
+        for message in &others {
+            black_box(host.receive(Instant::from_millis(2000), message));
+        }
+    });
+    println!("10000 forged Updates: {refused:?}; 10000 authentic Updates: {taken:?}");
+    assert!(refused < Duration::from_secs(20) && taken < Duration::from_secs(20), "{refused:?}, {taken:?}");
+    assert_eq!(host.status("entries"), Value::from(1024u64), "the cache is full");
+}
+
+/// A look-up costs the same with many entries. The test prints the times, which depend on the machine.
+#[test]
+fn a_packet_finds_its_entry_among_many() {
+    const LOOKS: u32 = 200_000;
+    let now = Instant::from_millis(1000);
+    let mut times = Vec::new();
+    for entries in [1, 100_000u32] {
+        let mut host = Host::new("entries = 100000");
+        let home = |number: u32| Ipv4Addr::from_bits(0x0a40_0001 + number);
+        for number in 0..entries {
+            host.receive(now, &bytes(update(now, home(number), VISITED)));
+        }
+        assert_eq!(host.status("entries"), Value::from(u64::from(entries)));
+        for to in [1, entries] {
+            let mut found = 0;
+            let time = time_of(|| {
+                found = (0..LOOKS).filter(|number| host.exit(now, home(number % to)).is_some()).count();
+            });
+            times.push((entries, to, time / LOOKS));
+            assert_eq!(found, LOOKS as usize);
+        }
+    }
+    println!("entries, addressed mobile nodes, time of a look-up: {times:?}");
+    let (one, many) = (times[0].2, times[2].2);
+    assert!(many < one * 3, "{times:?}");
+}

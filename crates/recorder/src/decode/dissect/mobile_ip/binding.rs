@@ -1,0 +1,88 @@
+//! The messages of route optimization field by field (draft-ietf-mobileip-optim-09). Later RFCs use their numbers for other
+//! messages; this module reads them as the draft does.
+
+use super::{Layer, Problem, flags, identification, lifetime, position, rest};
+use ::mobile_ip::message::{Acknowledge, Binding, Generalized, Numbers, Update, Warning};
+
+/// The letters of the flags of a Binding Update, from the highest bit (draft-ietf-mobileip-optim-09, section 3.3).
+const UPDATE_FLAGS: [&str; 8] = ["A", "I", "M", "G", "4", "5", "6", "7"];
+
+/// Returns the fields of a message of route optimization, which begins at the offset `at`. `None` if the bytes begin with
+/// another type.
+pub(super) fn message(payload: &[u8], at: usize) -> Option<(Layer, Option<Problem>)> {
+    let numbers = Numbers::default();
+    let parse = |bytes: &[u8]| Binding::parse(bytes, &numbers);
+    let parsed = parse(payload)?;
+    let kind = payload.first().copied().unwrap_or_default();
+    let name = [
+        (numbers.warning, "warning"),
+        (numbers.request, "request"),
+        (numbers.update, "update"),
+        (numbers.acknowledge, "acknowledge"),
+    ];
+    let name = name.iter().find(|(number, _)| *number == kind).map_or("message", |(_, name)| *name);
+    let mut layer = Layer::new(format!("Mobile IP binding {name}"), at);
+    layer.push(0, "type", kind);
+    match parsed {
+        Ok(message) => {
+            fields(&mut layer, &message, payload);
+            Some((layer, None))
+        }
+        Err(refused) => {
+            let found = position(payload, refused, |begin| parse(begin).unwrap_or(Err(refused)).map(drop));
+            rest(&mut layer, payload, 1);
+            Some((layer, Some(Problem { reason: refused.0.to_owned(), at: at + found.at })))
+        }
+    }
+}
+
+fn fields(layer: &mut Layer, message: &Binding, bytes: &[u8]) {
+    match message {
+        Binding::Warning(Warning { home, targets }) => {
+            layer.push(4, "home address", home);
+            for (place, target) in targets.iter().enumerate() {
+                layer.push(8 + 4 * place, "target", target);
+            }
+        }
+        Binding::Request(request) => {
+            layer.push(4, "home address", request.home);
+            layer.push(8, "identification", identification(request.identification));
+        }
+        Binding::Update(update) => {
+            let set = bytes.get(1).copied().unwrap_or_default();
+            layer.push(1, "flags", flags(u16::from(set) << 8, &UPDATE_FLAGS, 2));
+            let deletes = if update.deletes() { ": deletes the binding" } else { "" };
+            layer.push(2, "lifetime", lifetime(update.lifetime) + deletes);
+            let Update { home, care_of, identification: id, authentication, .. } = update;
+            layer.push(4, "home address", home);
+            layer.push(8, "care-of address", care_of);
+            let end = end(layer, 12, *id);
+            authenticated(layer, end, authentication.as_ref());
+        }
+        Binding::Acknowledge(answer) => {
+            let Acknowledge { status, home, identification: id, authentication } = answer;
+            layer.push(3, "status", format!("{}: {}", status.0, status.meaning()));
+            layer.push(4, "home address", home);
+            let end = end(layer, 8, *id);
+            authenticated(layer, end, authentication.as_ref());
+        }
+    }
+}
+
+/// Adds the Identification at the offset `at`, if there is one. Returns the offset of the next field.
+fn end(layer: &mut Layer, at: usize, value: Option<u64>) -> usize {
+    match value {
+        Some(value) => {
+            layer.push(at, "identification", identification(value));
+            at + 8
+        }
+        None => at,
+    }
+}
+
+fn authenticated(layer: &mut Layer, at: usize, found: Option<&Generalized>) {
+    let Some(Generalized { subtype, spi, authenticator }) = found else { return };
+    layer.push(at, "extension", format!("Generalized Authentication (type 36), subtype {subtype}"));
+    layer.push(at + 4, "  SPI", spi);
+    layer.push(at + 8, "  authenticator", trace::hex(authenticator));
+}

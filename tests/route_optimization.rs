@@ -1,0 +1,151 @@
+//! Simulated runs of Mobile IP with route optimization: a correspondent with a binding cache sends to a mobile node that
+//! visits two foreign agents and comes home.
+
+use recorder::run::Outcome;
+use scenario::Scenario;
+use trace::{HostId, What};
+use wire::ipv4::{self, Header};
+use wire::tunnel;
+use wire::{Instant, Packet};
+
+const SCENARIO: &str = include_str!("../scenarios/mobile-ip/route-optimization.toml");
+
+/// Runs the scenario after `changes`: pairs of a text and its replacement. The ledger must balance, and no doubt may be
+/// left.
+fn run(changes: &[(&str, &str)]) -> Outcome {
+    let mut text = SCENARIO.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let outcome =
+        recorder::run::simulate(Scenario::plan("route-optimization", &text, &[], 1).unwrap()).unwrap();
+    assert_eq!(outcome.doubts, []);
+    assert!(outcome.ledger.balances());
+    outcome
+}
+
+fn host(outcome: &Outcome, name: &str) -> HostId {
+    HostId(outcome.plan.hosts.iter().position(|host| host.config.name == name).unwrap() as u32)
+}
+
+/// Returns whether a packet is a UDP datagram for the mobile node, in a tunnel or not.
+fn is_data(packet: &Packet) -> bool {
+    let inner = tunnel::decapsulate(&packet.bytes)
+        .map_or_else(|_| packet.bytes.clone(), |(_, inner)| inner.into_owned());
+    let is_for_mobile =
+        |(header, _): (Header, &[u8])| header.protocol == ipv4::UDP && header.dst.octets() == [10, 1, 0, 7];
+    Header::parse(&inner).is_ok_and(is_for_mobile) && inner.len() > 150
+}
+
+/// Returns when data for the mobile node arrived at a host.
+fn arrivals(outcome: &Outcome, name: &str) -> Vec<Instant> {
+    let at = host(outcome, name);
+    let arrived = |what: &What| matches!(what, What::Received(_, packet) if is_data(packet));
+    let records = outcome.records.iter().filter(|record| record.host == at && arrived(&record.what));
+    records.map(|record| record.at).collect()
+}
+
+/// Returns the times and the care-of addresses that the correspondent learnt.
+fn learnt(outcome: &Outcome) -> Vec<(Instant, String)> {
+    let marks = outcome.records.iter().filter_map(|record| match &record.what {
+        What::Marked(mark) if mark.name == "binding_learnt" => {
+            let (_, care_of) = mark.fields.iter().find(|(name, _)| *name == "care_of").unwrap();
+            Some((record.at, format!("{care_of:?}")))
+        }
+        _ => None,
+    });
+    marks.collect()
+}
+
+fn count(times: &[Instant], from: Instant, to: Instant) -> usize {
+    times.iter().filter(|at| (from..to).contains(*at)).count()
+}
+
+/// Asserts that data pass the home agent after a move only until the Update has arrived, and that they reach the mobile
+/// node.
+#[track_caller]
+fn assert_straight(outcome: &Outcome) {
+    let learnt = learnt(outcome);
+    assert!(learnt.len() == 2, "{learnt:?}");
+    let at_home = arrivals(outcome, "home");
+    // The packets that were under way to the home agent take 41 ms.
+    let under_way = wire::Duration::from_millis(45);
+    let home_again = Instant::from_millis(11_300);
+    assert_eq!(count(&at_home, learnt[0].0 + under_way, home_again), 0, "{learnt:?}");
+    let at_mobile = arrivals(outcome, "mobile");
+    let (from, to) = (Instant::from_millis(4_000), Instant::from_millis(7_300));
+    assert!((160..=166).contains(&count(&at_mobile, from, to)), "{} of 165", count(&at_mobile, from, to));
+}
+
+#[test]
+fn packets_after_an_update_do_not_pass_the_home_agent() {
+    assert_straight(&run(&[]));
+}
+
+#[test]
+fn nonces_protect_updates_as_timestamps_do() {
+    let outcome = run(&[("[mobile-ip]\n", "[mobile-ip]\nreplay = \"nonces\"\n")]);
+    assert_straight(&outcome);
+}
+
+#[test]
+fn the_tunnel_is_of_the_kind_that_the_mobile_node_asked_for() {
+    let offers = "encapsulations = [\"gre\", \"minimal\"]";
+    for kind in ["gre", "minimal"] {
+        let agent = format!("\"mobile-ip/home-agent\", {offers}");
+        let foreign = format!("\"mobile-ip/foreign-agent\", {offers}");
+        let mobile = format!("\"mobile-ip/mobile-node\", encapsulation = \"{kind}\"");
+        let correspondent = format!("\"mobile-ip/correspondent\", {offers}");
+        let outcome = run(&[
+            ("\"mobile-ip/home-agent\"", &agent),
+            ("\"mobile-ip/foreign-agent\"", &foreign),
+            ("\"mobile-ip/mobile-node\"", &mobile),
+            ("\"mobile-ip/correspondent\"", &correspondent),
+        ]);
+        assert_straight(&outcome);
+        let protocol = if kind == "gre" { ipv4::GRE } else { ipv4::MINIMAL };
+        let at = host(&outcome, "correspondent");
+        let is_tunnel = |packet: &Packet| {
+            Header::parse(&packet.bytes).is_ok_and(|(header, _)| header.protocol == protocol)
+        };
+        let sent = outcome.records.iter().filter(|record| record.host == at);
+        let sent = sent.filter(|record| matches!(&record.what, What::Sent(_, packet) if is_tunnel(packet)));
+        assert!(sent.count() > 300, "{kind}");
+    }
+}
+
+/// A private binding: the correspondent learns nothing, and all packets pass the home agent.
+#[test]
+fn a_private_binding_keeps_the_triangle() {
+    let outcome = run(&[("\"mobile-ip/mobile-node\"", "\"mobile-ip/mobile-node\", private_bindings = true")]);
+    assert_eq!(learnt(&outcome), []);
+    let (from, to) = (Instant::from_millis(4_000), Instant::from_millis(7_000));
+    assert_eq!(count(&arrivals(&outcome, "home"), from, to), 150);
+    assert_eq!(count(&arrivals(&outcome, "mobile"), from, to), 150);
+}
+
+/// A short lifetime: the entry is renewed by Binding Requests while it is in use, and no packet passes the home agent.
+#[test]
+fn an_entry_in_use_does_not_end() {
+    let outcome = run(&[("\"mobile-ip/mobile-node\"", "\"mobile-ip/mobile-node\", lifetime = \"3s\"")]);
+    let at_home = arrivals(&outcome, "home");
+    let first = learnt(&outcome)[0].0 + wire::Duration::from_millis(45);
+    assert_eq!(count(&at_home, first, Instant::from_millis(11_300)), 0);
+}
+
+/// A download over TCP: the correspondent's host learns the MTU of its tunnel, and all bytes arrive.
+#[test]
+fn a_download_fits_the_direct_tunnel() {
+    let source = "{ kind = \"apps/constant-rate\", to = \"mobile:9002\", rate = 50, size = 160, start = \"0.5s\", stop = \"13s\" }";
+    let outcome = run(&[
+        (source, "{ kind = \"apps/bulk-server\", at = \"correspondent:9000\", bytes = 1_500_000 }"),
+        (
+            "{ kind = \"apps/sink\", at = \"mobile:9002\" }",
+            "{ kind = \"apps/bulk-client\", to = \"correspondent:9000\", start = \"0.5s\" }",
+        ),
+    ]);
+    assert!(learnt(&outcome).len() >= 2, "{:?}", learnt(&outcome));
+    assert_eq!(outcome.flows.len(), 1);
+    assert_eq!(outcome.flows[0].bytes, 1_500_000, "{:?}", outcome.flows[0]);
+}
