@@ -118,10 +118,10 @@ impl<'a> Run<'a> {
             let is_east = router == 1;
             match &record.what {
                 What::Sent(_, packet) => _ = last.insert(packet.id, (is_east, true)),
-                What::Received(_, packet) => {
-                    if last.insert(packet.id, (is_east, false)) == Some((!is_east, true)) {
-                        *all.entry(packet.id).or_default() += 1;
-                    }
+                What::Received(_, packet)
+                    if last.insert(packet.id, (is_east, false)) == Some((!is_east, true)) =>
+                {
+                    *all.entry(packet.id).or_default() += 1;
                 }
                 _ => {}
             }

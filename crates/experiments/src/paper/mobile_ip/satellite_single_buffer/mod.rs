@@ -228,7 +228,8 @@ const MUST_HOLD: &[MustHold] = &[
         check: |results| {
             let pairs = differences(results, ACROSS);
             let low = mean_interval(&pairs).map(|interval| interval.lo).or_else(|| {
-                let equal = pairs.first().filter(|first| pairs.iter().all(|pair| pair == *first));
+                let equal =
+                    pairs.first().filter(|first| pairs.iter().all(|pair| pair.total_cmp(first).is_eq()));
                 equal.copied()
             });
             Check { value: low, holds: low.is_some_and(|low| low > 0.0) }
