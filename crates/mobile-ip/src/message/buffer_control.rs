@@ -13,8 +13,8 @@
 //! The draft gives no numbers: see [`Numbers`]. Flags A, K and L are not supported: the sizes are those of the agent, and there is no
 //! response. The authentication is that of smooth handoffs. Its authenticator covers all bytes before it.
 
-use super::binding::Generalized;
 use super::extension::Association;
+use super::generalized::Generalized;
 use super::{Numbers, address};
 use std::collections::BTreeMap;
 use wire::{Ipv4Addr, Malformed, Reader};

@@ -1,6 +1,6 @@
 //! The extensions of a registration message, and its authentication.
 
-use super::binding::Generalized;
+use super::generalized::Generalized;
 use auth::{Key, equal, hmac_md5, hmac_sha256, keyed_md5};
 use schemars::JsonSchema;
 use serde::Deserialize;

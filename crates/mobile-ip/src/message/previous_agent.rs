@@ -10,12 +10,13 @@
 //! | Authenticator …
 //! ```
 
-use super::binding::{Generalized, Update};
-use super::extension::Association;
+use super::binding::Update;
+use super::extension::{self, Association};
+use super::generalized::Generalized;
 use super::{Extension, Numbers, Request, RequestFlags, address};
 use wire::{Ipv4Addr, Malformed, Reader};
 
-/// What a mobile node tells its new foreign agent about the previous one.
+/// What a mobile node's new foreign agent learns about the previous one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PreviousAgent {
     /// The time in seconds for which the previous foreign agent should forward packets; 0 to forward none.
@@ -92,5 +93,13 @@ impl PreviousAgent {
                 authenticator: self.authenticator.clone(),
             }),
         }
+    }
+}
+
+impl Request {
+    /// Returns the Previous Foreign Agent Notification for the foreign agent. `None` if there is none after the Mobile-Home
+    /// Authentication. It is an error if it is malformed.
+    pub fn previous_agent(&self, numbers: &Numbers) -> Option<Result<PreviousAgent, Malformed>> {
+        extension::for_foreign_agent(&self.extensions, numbers.previous_agent).map(PreviousAgent::parse)
     }
 }

@@ -19,7 +19,7 @@
 //! ```
 
 use super::extension::{self, Extension, signed};
-use super::{Numbers, PreviousAgent, Warning, address, reply::Reply};
+use super::{Numbers, Warning, address, reply::Reply};
 use wire::{Ipv4Addr, Malformed, Reader};
 
 /// The message type of a Registration Request.
@@ -136,12 +136,6 @@ impl Request {
     /// section 3.3). `None` if the request has no such extension after its Mobile-Home Authentication.
     pub fn encapsulating_delivery(&self) -> Option<&[u8]> {
         extension::delivery(&self.extensions)
-    }
-
-    /// Returns the Previous Foreign Agent Notification for the foreign agent. `None` if there is none after the Mobile-Home
-    /// Authentication. It is an error if it is malformed.
-    pub fn previous_agent(&self, numbers: &Numbers) -> Option<Result<PreviousAgent, Malformed>> {
-        extension::for_foreign_agent(&self.extensions, numbers.previous_agent).map(PreviousAgent::parse)
     }
 
     /// Returns the Binding Warning Extension for the home agent. `None` if there is none before the Mobile-Home

@@ -33,7 +33,7 @@ pub(super) const NEAR: [&str; 2] = ["bulk-client.start=4100ms", "bulk-server.byt
 
 /// A move of the mobile node from one network to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Way {
+pub(super) struct SatelliteWay {
     /// The name of the move in the labels of points.
     pub(super) name: &'static str,
     /// The host of the agent before the move, and that of the agent after it.
@@ -45,19 +45,19 @@ pub(super) struct Way {
 }
 
 /// From a foreign network of A to one of B, across the satellite: the paper's main move.
-pub(super) const ACROSS: Way =
-    Way { name: "across", from: "a1", to: "b1", previous: "10.2.0.1", agent: "10.3.0.1" };
+pub(super) const ACROSS: SatelliteWay =
+    SatelliteWay { name: "across", from: "a1", to: "b1", previous: "10.2.0.1", agent: "10.3.0.1" };
 /// Between two foreign networks of B.
-pub(super) const SAME_SIDE: Way =
-    Way { name: "same side", from: "b1", to: "b2", previous: "10.3.0.1", agent: "10.4.0.1" };
+pub(super) const SAME_SIDE: SatelliteWay =
+    SatelliteWay { name: "same side", from: "b1", to: "b2", previous: "10.3.0.1", agent: "10.4.0.1" };
 /// From the home network in A to a foreign network of B.
-pub(super) const LEAVES_HOME: Way =
-    Way { name: "from home", from: "home", to: "b1", previous: "10.1.0.1", agent: "10.3.0.1" };
+pub(super) const LEAVES_HOME: SatelliteWay =
+    SatelliteWay { name: "from home", from: "home", to: "b1", previous: "10.1.0.1", agent: "10.3.0.1" };
 /// From a foreign network of B to the home network in A.
-pub(super) const COMES_HOME: Way =
-    Way { name: "to home", from: "b1", to: "home", previous: "10.3.0.1", agent: "10.1.0.1" };
+pub(super) const COMES_HOME: SatelliteWay =
+    SatelliteWay { name: "to home", from: "b1", to: "home", previous: "10.3.0.1", agent: "10.1.0.1" };
 
-impl Way {
+impl SatelliteWay {
     /// Returns the move of a point.
     pub(super) fn of(point: &Point) -> Option<Self> {
         [ACROSS, SAME_SIDE, LEAVES_HOME, COMES_HOME].into_iter().find(|way| point.has(MOVE, way.name))
@@ -72,7 +72,7 @@ impl Way {
 /// What the runs of a point have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    pub(super) way: Way,
+    pub(super) way: SatelliteWay,
     /// When the move is at the earliest.
     pub(super) earliest: Duration,
     /// The part of the advertisement interval over which the moves are spread, from its begin.
@@ -124,7 +124,7 @@ impl Case {
     }
 
     /// Returns a case whose moves are spread over a whole interval of advertisements.
-    pub(super) const fn whole(way: Way, n: usize, measure: Measure) -> Self {
+    pub(super) const fn whole(way: SatelliteWay, n: usize, measure: Measure) -> Self {
         let watched = Duration::from_millis(6_750);
         Self { way, earliest: EARLIEST, spread: INTERVAL, watched, n, measure, trace: None }
     }

@@ -1,6 +1,6 @@
 //! What one run shows about a move: the steps of the registration, and the packets of the download.
 
-use super::Way;
+use super::SatelliteWay;
 use crate::paper::records::{CORRESPONDENT, MOBILE, arrivals, asked, departures, is, marks, millis, number};
 use recorder::run::Outcome;
 use recorder::segment;
@@ -30,7 +30,7 @@ pub(in super::super) struct Sent {
 #[derive(Debug)]
 pub(in super::super) struct Run<'a> {
     outcome: &'a Outcome,
-    way: Way,
+    way: SatelliteWay,
     /// When the mobile node left its network.
     pub(in super::super) moved: Instant,
     /// Dump Reg: when the mobile node discarded its agent; `None` if it did not, because it heard its home agent.
@@ -199,9 +199,9 @@ pub(in super::super) fn between_ms(from: Instant, to: Instant) -> f64 {
 }
 
 /// Returns the move of a run, by the hosts of its timetable.
-fn way(outcome: &Outcome) -> Option<Way> {
+fn way(outcome: &Outcome) -> Option<SatelliteWay> {
     let first = marks(outcome, MOBILE).find(|(_, mark)| mark.name == node::HANDOFF)?.1;
-    let to = |way: &Way| is(first, "to", way.to) && is(first, "from", way.from);
+    let to = |way: &SatelliteWay| is(first, "to", way.to) && is(first, "from", way.from);
     [super::ACROSS, super::SAME_SIDE, super::LEAVES_HOME, super::COMES_HOME].into_iter().find(to)
 }
 

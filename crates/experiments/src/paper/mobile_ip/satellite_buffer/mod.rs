@@ -175,7 +175,7 @@ fn drawn(results: &Results, bed: &'static str, metric: &'static str) -> Series {
 
 #[cfg(test)]
 mod tests {
-    use super::super::satellite::Way;
+    use super::super::satellite::SatelliteWay;
     use super::*;
     use crate::reproduce::Scale;
 
@@ -192,6 +192,6 @@ mod tests {
         let ((none, before), (one, after)) = (without(none), without(one));
         assert!(!before && after);
         assert_eq!(none, one);
-        assert!(points.iter().all(|point| Way::of(point).is_some()));
+        assert!(points.iter().all(|point| SatelliteWay::of(point).is_some()));
     }
 }

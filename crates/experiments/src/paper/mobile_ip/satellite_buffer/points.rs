@@ -1,6 +1,6 @@
 //! The points of the experiment: the number of packets in three beds, and variations.
 
-use super::super::satellite::{ACROSS, Case, NEAR, SAME_SIDE, VARIATION, Way};
+use super::super::satellite::{ACROSS, Case, NEAR, SAME_SIDE, SatelliteWay, VARIATION};
 use super::evaluated;
 use crate::reproduce::{BOTH, Kind, Point, SIM, Scale, settings};
 use recorder::run::Backend;
@@ -17,7 +17,7 @@ const VARIED: [u32; 2] = [0, 1];
 /// A path with a move.
 pub(super) struct Bed {
     pub(super) name: &'static str,
-    way: Way,
+    way: SatelliteWay,
     set: &'static [&'static str],
     /// Whether the bed is measured on Linux at the quick scale.
     is_on_linux: bool,

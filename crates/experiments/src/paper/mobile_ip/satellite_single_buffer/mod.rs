@@ -5,7 +5,7 @@
 
 use super::satellite::run::{Run, between_ms};
 use super::satellite::{
-    ACROSS, BESIDE_MS, Case, MOVE, PAPER, SAME_SIDE, SATELLITE_MS, Way, all, drawing, each, within,
+    ACROSS, BESIDE_MS, Case, MOVE, PAPER, SAME_SIDE, SATELLITE_MS, SatelliteWay, all, drawing, each, within,
 };
 use crate::reproduce::figure::{Drawn, samples};
 use crate::reproduce::{
@@ -103,19 +103,19 @@ fn points(scale: Scale) -> Vec<Point> {
     points
 }
 
-fn label(way: Way, buffer: &str) -> String {
+fn label(way: SatelliteWay, buffer: &str) -> String {
     format!("{}, {buffer}", way.name)
 }
 
 /// Returns a point with the differences of the halts of a move.
-fn difference(way: Way, n: usize) -> Point {
+fn difference(way: SatelliteWay, n: usize) -> Point {
     let mut point = Case::whole(way, n, evaluated).point(&label(way, "difference"), Kind::Control, BOTH, &[]);
     point.setting.push((BUFFER, "difference".into()));
     point.runs.clear();
     point.combine = Some(|point, all| {
         let halts = |buffer| {
             let same = |other: &&(&Point, &Samples)| {
-                other.0.has(BUFFER, buffer) && Way::of(other.0) == Way::of(point)
+                other.0.has(BUFFER, buffer) && SatelliteWay::of(other.0) == SatelliteWay::of(point)
             };
             all.iter().find(same).and_then(|(_, samples)| samples.get(HALT)).ok_or("the halts are missing")
         };
@@ -251,7 +251,7 @@ fn is_near(point: &Point) -> bool {
 }
 
 /// Returns by how much each halt of a move is shorter than that of the run with the same phase without a buffer, in s.
-fn differences(results: &Results, way: Way) -> Vec<f64> {
+fn differences(results: &Results, way: SatelliteWay) -> Vec<f64> {
     let halts = |buffer| {
         all(results, move |point: &Point| point.has(BUFFER, buffer) && point.has(MOVE, way.name), HALT)
     };
