@@ -47,9 +47,11 @@ const MUST_HOLD: &[MustHold] = &[
         breaker: Breaker { who: None, set: &["roam.moves.to=west"] },
     },
     MustHold {
-        text: "with each mobility protocol, the application receives new data after each move that the protocol supports",
+        text: "with each mobility protocol (not its variants), the application receives new data after each move that the protocol supports",
         value: "number of runs without new data after the move",
-        of: |contender| contender.never.is_none(),
+        // A variant can need longer than a move is watched: without a link trigger, a mobile node waits for an advertisement
+        // for up to 1 s, and then the sender waits for a time-out. Its rows show that.
+        of: |contender| contender.never.is_none() && !contender.variant,
         check: Asks::Each(|legs, results| none(count(legs, results, f64::is_infinite))),
         breaker: Breaker { who: None, set: &["cell.2.loss=1.0"] },
     },

@@ -290,7 +290,7 @@ fn a_computed_point_needs_the_points_from_which_it_is_computed() {
     let [one, two, three] = ["full duplex, 1 hop", "full duplex, 2 hops", "full duplex, 3 hops"];
     let whole = with(&[one, two, three, slope]);
     let measured = whole.named(slope).unwrap();
-    assert!(measured.is_valid() && measured.samples["lost_per_hop"].len() == 2);
+    assert!(measured.is_valid() && measured.samples["lost_per_hop"].len() == 4);
     assert!(!measured.samples.contains_key("completion_s"), "it is not measured itself");
     let without = with(&[one, three, slope]);
     assert!(matches!(&without.named(slope).unwrap().validity, Validity::Invalid(why)
