@@ -287,11 +287,21 @@ pub(crate) fn measure_all(
 /// for another backend.
 fn combined(point: &Point, results: &Results) -> Option<Measured> {
     let combine: Combine = point.combine.filter(|_| point.backends.contains(&results.backend))?;
-    let valid = results.rows(|_| true).filter(|(_, measured)| measured.is_valid());
-    let valid: Vec<(&Point, &Samples)> = valid.map(|(point, measured)| (point, &measured.samples)).collect();
-    let reading = match combine(point, &valid) {
+    let of = |wanted: fn(&Measured) -> bool| -> Vec<(&Point, &Samples)> {
+        let rows = results.rows(|_| true).filter(|(_, measured)| wanted(measured));
+        rows.map(|(point, measured)| (point, &measured.samples)).collect()
+    };
+    let doubts = |why| {
+        // If the values are there, and only are not valid, the reasons for that are those of this point too. Otherwise, a busy
+        // host would look like a missing measurement.
+        let invalid: Vec<Doubt> =
+            results.rows(|_| true).flat_map(|(_, measured)| measured.validity.invalid().to_vec()).collect();
+        let is_there = combine(point, &of(|_| true)).is_ok();
+        if is_there && !invalid.is_empty() { invalid } else { vec![Doubt::NotMeasured { why }] }
+    };
+    let reading = match combine(point, &of(Measured::is_valid)) {
         Ok(samples) => Reading { samples, ..Reading::default() },
-        Err(why) => Reading { doubts: vec![Doubt::NotMeasured { why }], ..Reading::default() },
+        Err(why) => Reading { doubts: doubts(why), ..Reading::default() },
     };
     Some(judge(point, &[reading]))
 }

@@ -49,7 +49,7 @@ const OFTEN: [(&str, &[f64]); 2] = [
 pub(super) fn points(scale: Scale) -> Vec<Point> {
     let (n, few) = match scale {
         Scale::Quick => (6, 2),
-        Scale::Default => (20, 8),
+        Scale::Default => (16, 8),
         Scale::Full => (60, 20),
     };
     let mut points = Vec::new();
