@@ -79,12 +79,24 @@ fn check_announcements(times: &[Duration]) -> Result<(), ConfigError> {
     ))
 }
 
+/// Checks the longest permitted difference between a timestamp and the clock of the host that checks it.
+fn check_replay_window(window: Duration) -> Result<(), ConfigError> {
+    if window > Duration::from_secs(3) {
+        return Ok(());
+    }
+    Err(ConfigError::new("replay_window", "must be greater than 3s (RFC 5944, section 5.7.1)"))
+}
+
 const fn yes() -> bool {
     true
 }
 
 const fn registration_lifetime() -> Duration {
     Duration::from_hours(1)
+}
+
+const fn replay_window() -> Duration {
+    Duration::from_secs(7)
 }
 
 const fn tunnel_mtu() -> u16 {

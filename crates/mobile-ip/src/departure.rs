@@ -129,9 +129,7 @@ impl Departure {
         self.due = now + self.pause;
         self.pause *= 2;
         self.repeated += 1;
-        let [from, to] = [home, self.previous].map(|address| SocketAddrV4::new(address, PORT));
-        let message = Binding::Update(self.update.clone()).emit(numbers);
-        (datagram(from, to, ipv4::DEFAULT_TTL, &message), self.repeated)
+        (Binding::Update(self.update.clone()).datagram(home, self.previous, numbers), self.repeated)
     }
 
     /// Checks whether a Binding Acknowledge from `from` ends the handoff. A refusal of an update that is not the last one does

@@ -17,8 +17,7 @@
 //! - [`message`]: the messages of these roles. [`mark`]: the events that these roles record for measurements. [`refusal`]: the
 //!   reasons for which they refuse a message.
 //!
-//! `docs/mobile-ip.md` lists the options of a registration, and the codes of denials. Not implemented: smooth
-//! handoff.
+//! `docs/mobile-ip.md` lists the options of a registration, and the codes of denials.
 
 mod advertise;
 mod advertiser;

@@ -7,21 +7,8 @@ use node::{
 };
 use wire::{Iface, Instant, Ipv4Addr, Packet, Reason, fragment, ipv4, tunnel};
 
-/// The rules of a node that has one route: into a tunnel. `is_own` returns whether an address belongs to the host.
-pub(crate) struct OneTunnel<F> {
-    pub(crate) encap: Encap,
-    pub(crate) is_own: F,
-}
-
-impl<F: Fn(Ipv4Addr) -> bool> OneTunnel<F> {
-    /// Decides about a packet with this `rx`.
-    pub(crate) fn judge(&self, now: Instant, rx: &Rx, packet: &Packet) -> Verdict {
-        let action = Action::Tunnel(self.encap);
-        OneRoute { action, mtu: u16::MAX, is_own: &self.is_own }.judge(now, rx, packet)
-    }
-}
-
-/// The rules of a node that has one route. `mtu` is that of the interface in bytes, if the route leads to a link.
+/// The rules of a node that has one route. `mtu` is that of the interface in bytes, if the route leads to a link. `is_own`
+/// returns whether an address belongs to the host.
 pub(crate) struct OneRoute<F> {
     pub(crate) action: Action,
     pub(crate) mtu: u16,
@@ -29,6 +16,11 @@ pub(crate) struct OneRoute<F> {
 }
 
 impl<F: Fn(Ipv4Addr) -> bool> OneRoute<F> {
+    /// Returns the rules of a node whose only route leads into a tunnel.
+    pub(crate) const fn tunnel(encap: Encap, is_own: F) -> Self {
+        Self { action: Action::Tunnel(encap), mtu: u16::MAX, is_own }
+    }
+
     /// Decides about a packet with this `rx`.
     pub(crate) fn judge(&self, now: Instant, rx: &Rx, packet: &Packet) -> Verdict {
         let datagram = Datagram::new(&rx.header, ipv4::total_len(&packet.bytes));

@@ -368,8 +368,11 @@ mod tests {
             }
             let instants: Vec<_> = instants.iter().map(|at| parse_span(at.as_str().unwrap())).collect();
             // A variant may have a home network that no other protocol has.
-            let wires = [("wire.rate", 3), ("wire.delay", 3), ("cell.rate", 2)];
-            let wires = wires.map(|(key, shared)| of(key).into_iter().take(shared).collect::<Vec<_>>());
+            let is_variant = course.contenders[leg.contender].variant;
+            let wires = [("wire.rate", 3), ("wire.delay", 3), ("cell.rate", 2)].map(|(key, shared)| {
+                let most = if is_variant { shared } else { usize::MAX };
+                of(key).into_iter().take(most).collect::<Vec<_>>()
+            });
             let works = |role: &&&Value| role.get("moves").is_none();
             let traffic = ["duration", "start"].map(|key| {
                 roles.iter().filter(works).filter_map(|role| role.get(key)).cloned().collect::<Vec<_>>()

@@ -80,6 +80,16 @@ impl Results {
         measured.filter(move |(point, _)| wanted(point))
     }
 
+    /// Returns all values of a metric at the wanted points.
+    pub fn values<'a>(
+        &'a self,
+        wanted: impl Fn(&Point) -> bool + 'a,
+        metric: &'a str,
+    ) -> impl Iterator<Item = f64> + 'a {
+        let samples = self.rows(wanted).filter_map(move |(_, measured)| measured.samples.get(metric));
+        samples.flatten().copied()
+    }
+
     /// Returns the results of the point with this label, or `None` if there are none.
     pub fn named(&self, label: &str) -> Option<&Measured> {
         self.rows.iter().find(|(point, _)| point.label == label)?.1.as_ref()

@@ -161,6 +161,13 @@ impl Check {
     pub fn within(value: Option<f64>, allowed: impl std::ops::RangeBounds<f64>) -> Self {
         Self { value, holds: value.is_some_and(|value| allowed.contains(&value)) }
     }
+
+    /// Returns a check that holds if there are results, and all are right. The value is the number of those that are wrong.
+    pub fn each(right: impl Iterator<Item = bool>) -> Self {
+        let right: Vec<bool> = right.collect();
+        let wrong = right.iter().filter(|right| !**right).count();
+        Self::within((!right.is_empty()).then_some(wrong as f64), ..0.5)
+    }
 }
 
 /// Returns the time that an experiment takes on a backend with `jobs` parallel runs, without repeated runs. For the

@@ -1,6 +1,7 @@
 //! The configuration of a correspondent.
 
-use super::{Peer, Replay, check_peers, check_tunnel_mtu, tunnel_mtu};
+use super::peer::not_a_host;
+use super::{Peer, Replay, check_peers, check_replay_window, check_tunnel_mtu, replay_window, tunnel_mtu};
 use crate::encapsulation;
 use crate::message::{Algorithm, Numbers};
 use auth::Key;
@@ -92,11 +93,7 @@ impl CorrespondentConfig {
     /// Checks the configuration. An error names the key and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         if !wire::ipv4::is_host(self.address) {
-            let problem = format!(
-                "{} is not a unicast host address; loopback, multicast and reserved addresses are not allowed",
-                self.address
-            );
-            return Err(ConfigError::new("address", problem));
+            return Err(ConfigError::new("address", not_a_host(self.address)));
         }
         let peers: Vec<Peer> = self.home_agents.iter().map(TrustedHomeAgent::peer).collect();
         check_peers("home_agents", &peers)?;
@@ -107,12 +104,7 @@ impl CorrespondentConfig {
         if !(1..=MOST_ENTRIES).contains(&self.entries) {
             return Err(ConfigError::new("entries", format!("must be from 1 to {MOST_ENTRIES}")));
         }
-        if self.replay_window <= Duration::from_secs(3) {
-            return Err(ConfigError::new(
-                "replay_window",
-                "must be greater than 3s (RFC 5944, section 5.7.1)",
-            ));
-        }
+        check_replay_window(self.replay_window)?;
         if self.request_before.is_zero() {
             return Err(ConfigError::new("request_before", "must be greater than zero"));
         }
@@ -124,10 +116,6 @@ impl CorrespondentConfig {
 
 const fn entries() -> usize {
     1024
-}
-
-const fn replay_window() -> Duration {
-    Duration::from_secs(7)
 }
 
 const fn request_before() -> Duration {

@@ -2,7 +2,8 @@
 
 use super::{
     Advertise, AgentReverseTunnel, Peer, announcements, check_address, check_agent_peers,
-    check_announcements, check_lifetime, check_peers, check_tunnel_mtu, registration_lifetime, tunnel_mtu,
+    check_announcements, check_lifetime, check_peers, check_replay_window, check_tunnel_mtu,
+    registration_lifetime, replay_window, tunnel_mtu,
 };
 use crate::encapsulation;
 use crate::message::Numbers;
@@ -129,12 +130,7 @@ impl HomeAgentConfig {
                 return Err(ConfigError::new("mobile_nodes", problem));
             }
         }
-        if self.replay_window <= Duration::from_secs(3) {
-            return Err(ConfigError::new(
-                "replay_window",
-                "must be greater than 3s (RFC 5944, section 5.7.1)",
-            ));
-        }
+        check_replay_window(self.replay_window)?;
         if !(1..=MOST_BINDINGS).contains(&self.simultaneous_bindings) {
             let problem = format!("must be from 1 to {MOST_BINDINGS}");
             return Err(ConfigError::new("simultaneous_bindings", problem));
@@ -143,10 +139,6 @@ impl HomeAgentConfig {
         encapsulation::check(&self.encapsulations)?;
         check_announcements(&self.announcements)
     }
-}
-
-const fn replay_window() -> Duration {
-    Duration::from_secs(7)
 }
 
 const fn simultaneous_bindings() -> usize {

@@ -120,14 +120,18 @@ pub fn check_association(spi: u32, key: &Key) -> Result<(), (&'static str, Strin
     Ok(())
 }
 
+/// Returns the problem of an address that cannot be a host's.
+pub(super) fn not_a_host(address: Ipv4Addr) -> String {
+    format!(
+        "{address} is not a unicast host address; loopback, multicast and reserved addresses are not allowed"
+    )
+}
+
 pub(super) fn check_peers(key: &'static str, peers: &[Peer]) -> Result<(), ConfigError> {
     let mut known = BTreeSet::new();
     for peer in peers {
         let problem = if !wire::ipv4::is_host(peer.address) {
-            format!(
-                "{} is not a unicast host address; loopback, multicast and reserved addresses are not allowed",
-                peer.address
-            )
+            not_a_host(peer.address)
         } else if let Err((_, problem)) = check_association(peer.spi, &peer.key) {
             format!("{}: {problem}", peer.address)
         } else if peers.iter().any(|other| other.address == peer.address && other.replay != peer.replay) {

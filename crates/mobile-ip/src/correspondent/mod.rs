@@ -243,10 +243,12 @@ impl Correspondent {
         let span = Duration::from_secs(lifetime.into());
         let ends = (lifetime != INFINITE).then(|| now + span);
         let asks = |kind, is_asked| is_asked && self.config.encapsulations.contains(&kind);
-        let kind = match () {
-            () if asks(Kind::Minimal, update.minimal) => Kind::Minimal,
-            () if asks(Kind::Gre, update.gre) => Kind::Gre,
-            () => Kind::IpInIp,
+        let kind = if asks(Kind::Minimal, update.minimal) {
+            Kind::Minimal
+        } else if asks(Kind::Gre, update.gre) {
+            Kind::Gre
+        } else {
+            Kind::IpInIp
         };
         let before =
             self.cache.get(home).map(|entry| (entry.home_agent, entry.identification, entry.care_of));

@@ -9,19 +9,18 @@
 //! Updates to any address. Therefore their number per link address and per target is limited, and a target is never a
 //! group, a broadcast address or this host.
 
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, Visitor};
+use super::departures::Departure;
+use super::special::SPECIALS;
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, of_host};
 use crate::limiter::{Limiter, PerSecond};
 use crate::mark::HandoffEvent;
-use crate::message::{Between, Binding, PORT, PreviousAgent, Update, datagram};
+use crate::message::{Between, Binding, PreviousAgent, Update};
 use crate::passed::Passed;
 use crate::pending::{Pending, RequestKey, low};
 use node::{Action, Class, Expiry, Lifetime, Outbox, Route, RouteKey, Rx, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ipv4::{self};
-use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4};
-
-use super::departures::Departure;
-use super::special::SPECIALS;
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason};
 
 /// The reason not to send a Binding Update: the previous agent of the notification cannot be another foreign agent, or the
 /// new care-of address is not that of the request. It is only counted, because the request is relayed.
@@ -101,8 +100,6 @@ pub(super) struct Handoffs {
     pub(super) acknowledged: Limiter<(Ipv4Addr, u64)>,
     /// Limits Binding Warnings, by home address and target.
     pub(super) warned: Limiter<(Ipv4Addr, Ipv4Addr)>,
-    /// Limits ICMP errors to the senders of packets that do not fit the tunnel.
-    pub(super) errors: Limiter<Ipv4Addr>,
     /// The last packets that were forwarded out of tunnels of earlier agents.
     pub(super) passed: Passed,
     /// The identification of the last outer header.
@@ -130,7 +127,6 @@ impl Default for Handoffs {
             updates_to: PerSecond::new(UPDATES_TO),
             acknowledged: Limiter::default(),
             warned: Limiter::default(),
-            errors: Limiter::default(),
             passed: Passed::default(),
             outer_id: 0,
             specials: PerSecond::new(SPECIALS),
@@ -164,17 +160,16 @@ impl ForeignAgent {
     }
 
     fn send_update(&mut self, previous: Ipv4Addr, update: Update, out: &mut Outbox) {
-        let own = SocketAddrV4::new(self.config.address.address, PORT);
-        let to = SocketAddrV4::new(previous, PORT);
-        let message = Binding::Update(update).emit(&self.config.numbers);
+        let own = self.config.address.address;
+        let bytes = Binding::Update(update).datagram(own, previous, &self.config.numbers);
         self.handoffs.sent += 1;
-        out.send_routed(Packet::new(Mac::ZERO, datagram(own, to, ipv4::DEFAULT_TTL, &message)));
+        out.send_routed(Packet::new(Mac::ZERO, bytes));
     }
 
     /// Checks whether the previous agent of a notification may get a Binding Update now. Fails with the reason to count.
     fn may_notify(&mut self, now: Instant, pending: &Pending, said: &PreviousAgent) -> Result<(), Reason> {
         let request = &pending.request;
-        let is_own = self.own_addresses().contains(&said.previous);
+        let is_own = self.is_own(said.previous);
         let is_no_agent = !ipv4::is_host(said.previous)
             || self.config.address.is_broadcast(said.previous)
             || said.previous == request.home;
@@ -214,7 +209,7 @@ impl ForeignAgent {
         }
         let mut sources = vec![named];
         let earlier = known.map(|known| &known.sources).into_iter().flatten();
-        let left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        let left = of_host(&self.handoffs.departures, host);
         let of_departures = left.flat_map(|(_, departure)| &departure.sources);
         for source in earlier.chain(of_departures) {
             let is_known = sources.iter().any(|(agent, _)| *agent == source.0);
@@ -264,8 +259,8 @@ impl ForeignAgent {
     pub(super) fn watch_tunnels(&mut self, host: Ipv4Addr, out: &mut Outbox) {
         let handoffs = &self.handoffs;
         let arrival = handoffs.arrivals.get(&host);
-        let left = || handoffs.departures.iter().filter(move |((other, _), _)| *other == host);
-        let sources_left = left().filter(|(_, departure)| !departure.sources.is_empty());
+        let left = of_host(&handoffs.departures, host);
+        let sources_left = left.filter(|(_, departure)| !departure.sources.is_empty());
         let ends =
             arrival.map(|arrival| arrival.ends).into_iter().chain(sources_left.map(|(_, left)| left.ends));
         let lifetime = ends.max().map(Lifetime::Until);
@@ -297,12 +292,11 @@ impl ForeignAgent {
         if !self.config.direct_tunnels {
             return None;
         }
-        let mut visitors = self.visitors.iter().filter(|((other, _), _)| *other == host);
-        if let Some((visit, visitor)) = visitors.next() {
-            let action = self.action_for(*visit, visitor.mac);
+        if let Some((visit, visitor)) = of_host(&self.visitors, host).next() {
+            let action = self.action_for(visit, visitor.mac);
             return Some(Route::new(action, Lifetime::Until(visitor.ends)));
         }
-        let mut left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        let mut left = of_host(&self.handoffs.departures, host);
         left.next().map(|(_, departure)| Route::new(Action::Punt, Lifetime::Until(departure.ends)))
     }
 
@@ -310,7 +304,7 @@ impl ForeignAgent {
     /// of agents that are also home agents of visitors. The class of the mobile node's own home agent is not one of them.
     fn classes_of_agents(&self, host: Ipv4Addr) -> BTreeSet<Class> {
         let arrival = self.handoffs.arrivals.get(&host).map(|arrival| &arrival.sources);
-        let left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        let left = of_host(&self.handoffs.departures, host);
         let sources = arrival.into_iter().chain(left.map(|(_, departure)| &departure.sources)).flatten();
         let own = |agent: Ipv4Addr| {
             let visit = (host, agent);
@@ -346,8 +340,8 @@ impl ForeignAgent {
         entry: Ipv4Addr,
         host: Ipv4Addr,
     ) -> Result<Option<Mac>, Reason> {
-        let has_left = self.handoffs.departures.keys().any(|(other, _)| *other == host);
-        let direct = self.visitors_of(host).next().map(|(_, visitor)| visitor.mac);
+        let has_left = of_host(&self.handoffs.departures, host).next().is_some();
+        let direct = of_host(&self.visitors, host).next().map(|(_, visitor)| visitor.mac);
         let direct = direct.filter(|_| self.config.direct_tunnels);
         let Some(arrival) = self.handoffs.arrivals.get_mut(&host).filter(|arrival| now < arrival.ends) else {
             return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_A_VISITOR) };
@@ -367,16 +361,11 @@ impl ForeignAgent {
         Ok(Some(arrival.mac))
     }
 
-    /// Returns the visits of a mobile node, one for each home agent.
-    fn visitors_of(&self, host: Ipv4Addr) -> impl Iterator<Item = (&Visit, &Visitor)> {
-        self.visitors.range((host, Ipv4Addr::UNSPECIFIED)..=(host, Ipv4Addr::BROADCAST))
-    }
-
     /// Returns the visit of a mobile node from `mac`, or the one for which it has sent a request; `None` if there is neither.
     fn visit_of(&self, host: Ipv4Addr, mac: Mac) -> Option<Visit> {
-        let own = self.visitors_of(host).filter(|(_, visitor)| visitor.mac == mac);
+        let own = of_host(&self.visitors, host).filter(|(_, visitor)| visitor.mac == mac);
         let waits = self.waiting.of(host, mac).map(|(_, pending)| (host, pending.request.home_agent));
-        own.map(|(visit, _)| *visit).chain(waits).next()
+        own.map(|(visit, _)| visit).chain(waits).next()
     }
 
     /// Ends the delivery of packets of previous agents when its time has passed. If the mobile node had left this agent, came

@@ -5,7 +5,7 @@
 //! packets and of bytes. All rings together have at most `total_bytes`: if a packet needs more, the largest ring is shrunk.
 //! Bytes are those of the IP datagrams. A packet that is older than `max_age` is dropped.
 
-use super::Visit;
+use super::{Visit, of_host};
 use crate::config::Limits;
 use node::Expiry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -93,8 +93,7 @@ impl Buffers {
 
     /// Returns the visits of a home address that have packets.
     pub(super) fn of(&self, host: Ipv4Addr) -> impl Iterator<Item = Visit> + '_ {
-        let all = self.rings.range((host, Ipv4Addr::UNSPECIFIED)..=(host, Ipv4Addr::BROADCAST));
-        all.map(|(visit, _)| *visit)
+        of_host(&self.rings, host).map(|(visit, _)| visit)
     }
 
     /// Calls `each` with the identity of each packet.

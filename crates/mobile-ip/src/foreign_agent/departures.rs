@@ -8,17 +8,15 @@
 //! No packet circles: packets out of a tunnel of an agent are never forwarded to that agent, a forwarded packet that
 //! comes back is dropped, and each tunnel costs one hop.
 
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, Visitor};
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, of_host};
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
-use crate::message::{
-    Acknowledge, Binding, BufferControl, PORT, RequestFlags, Status, Update, Warning, datagram,
-};
-use crate::one_tunnel::{self, OneTunnel};
+use crate::message::{Acknowledge, Binding, BufferControl, RequestFlags, Status, Update, Warning};
+use crate::one_tunnel::{self, OneRoute};
 use crate::refusal;
 use node::{Action, Encap, Lifetime, Outbox, Route, RouteKey, Rx, reason};
 use wire::ipv4::{self};
-use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance, udp};
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, ntp_distance, udp};
 
 /// The reason to drop a Binding Update: it has no Identification, so it has no protection against replay.
 pub(super) const NO_IDENTIFICATION: Reason = Reason("no_identification");
@@ -105,10 +103,9 @@ impl ForeignAgent {
     /// Returns the visit of a mobile node here, or the one that has ended by a handoff, with the Identification of its last
     /// message. The latest one, if it has several home agents. `None` if it did not visit this agent.
     pub(super) fn last_of(&self, host: Ipv4Addr) -> Option<(Visit, u64)> {
-        let visits = self.visitors.iter().filter(|((other, _), _)| *other == host);
-        let visits = visits.map(|(visit, visitor)| (*visit, visitor.identification));
-        let left = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
-        let left = left.map(|(visit, departure)| (*visit, departure.identification));
+        let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visit, visitor.identification));
+        let left = of_host(&self.handoffs.departures, host);
+        let left = left.map(|(visit, departure)| (visit, departure.identification));
         let last = visits.chain(left).reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })?;
         // The mobile node is back: its request is later than an update that it sent before.
         let back = self.handoffs.arrivals.get(&host).filter(|arrival| arrival.is_proven);
@@ -118,11 +115,9 @@ impl ForeignAgent {
 
     /// Returns whether a care-of address can be that of another agent.
     fn is_elsewhere(&self, (host, home_agent): Visit, care_of: Ipv4Addr) -> bool {
-        let own = self.config.address;
-        let is_own = self.own_addresses().contains(&care_of);
         ipv4::is_host(care_of)
-            && !own.is_broadcast(care_of)
-            && !is_own
+            && !self.config.address.is_broadcast(care_of)
+            && !self.is_own(care_of)
             && ![host, home_agent].contains(&care_of)
     }
 
@@ -161,17 +156,15 @@ impl ForeignAgent {
             self.drop_departed(visit, out);
         }
         self.watch_tunnels(host, out);
-        self.departed(now, visit, visitor, update, tunnel, out);
+        self.departed(now, visit, update, tunnel, out);
     }
 
-    /// The previous agent has accepted a Binding Update: the mobile node has left. `visitor` is the visit that has ended;
-    /// `None` if an earlier update ended it. `tunnel` leads to the new care-of address, and is in use from now on; `None` if
-    /// no packets are forwarded. The new care-of address is authenticated.
+    /// The previous agent has accepted a Binding Update: the mobile node has left. `tunnel` leads to the new care-of address, and
+    /// is in use from now on; `None` if no packets are forwarded. The new care-of address is authenticated.
     fn departed(
         &mut self,
         now: Instant,
         visit: Visit,
-        _visitor: Option<Visitor>,
         update: &Update,
         tunnel: Option<Encap>,
         out: &mut Outbox,
@@ -239,9 +232,9 @@ impl ForeignAgent {
 
     /// Ends the forwarding for a mobile node that began before its message with this Identification.
     pub(super) fn end_older_departures(&mut self, host: Ipv4Addr, identification: u64, out: &mut Outbox) {
-        let all = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
+        let all = of_host(&self.handoffs.departures, host);
         let older = all.filter(|(_, departure)| ntp_distance(identification, departure.identification) > 0);
-        for visit in older.map(|(visit, _)| *visit).collect::<Vec<_>>() {
+        for visit in older.map(|(visit, _)| visit).collect::<Vec<_>>() {
             self.end_departure(visit, out);
         }
     }
@@ -257,8 +250,8 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) {
         let host = rx.header.dst;
-        let mut all = self.handoffs.departures.iter().filter(|((other, _), _)| *other == host);
-        let found = all.next().map(|((_, home_agent), departure)| (*home_agent, departure.clone()));
+        let first = of_host(&self.handoffs.departures, host).next();
+        let found = first.map(|((_, home_agent), departure)| (home_agent, departure.clone()));
         let judged = found.ok_or(NOT_A_VISITOR).and_then(|(home_agent, departure)| {
             let is_source = |(agent, until): &(Ipv4Addr, Instant)| *agent == entry && now < *until;
             if !self.config.direct_tunnels && !departure.sources.iter().any(is_source) {
@@ -293,13 +286,9 @@ impl ForeignAgent {
         encap: Encap,
         out: &mut Outbox,
     ) {
-        let own = self.own_addresses();
-        let verdict = OneTunnel { encap, is_own: |address| own.contains(&address) }.judge(now, rx, &packet);
-        if let Some(error) = verdict.icmp
-            && let Some(bytes) = error.about(&packet.bytes, self.config.address.address)
-            && self.handoffs.errors.may(now, rx.header.src)
-        {
-            out.send_routed(Packet::new(Mac::ZERO, bytes));
+        let verdict = OneRoute::tunnel(encap, |address| self.is_own(address)).judge(now, rx, &packet);
+        if let Some(error) = verdict.icmp {
+            self.tell(now, error, &packet, out);
         }
         if verdict.ttl && !ipv4::decrement_ttl(&mut packet.bytes) {
             return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
@@ -324,9 +313,7 @@ impl ForeignAgent {
             return;
         }
         let warning = Binding::Warning(Warning { home: host, targets: vec![entry] });
-        let own = SocketAddrV4::new(self.config.address.address, PORT);
-        let to = SocketAddrV4::new(home_agent, PORT);
-        let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &warning.emit(&self.config.numbers));
+        let bytes = warning.datagram(self.config.address.address, home_agent, &self.config.numbers);
         out.send_routed(Packet::new(Mac::ZERO, bytes));
     }
 
@@ -350,9 +337,7 @@ impl ForeignAgent {
         if let Some(association) = spi.and_then(|spi| self.mobile_nodes.named(host, spi)) {
             message.sign(numbers.smooth_authentication, association, &numbers);
         }
-        let own = SocketAddrV4::new(self.config.address.address, PORT);
-        let to = SocketAddrV4::new(host, PORT);
-        let bytes = datagram(own, to, ipv4::DEFAULT_TTL, &Binding::Acknowledge(message).emit(&numbers));
+        let bytes = Binding::Acknowledge(message).datagram(self.config.address.address, host, &numbers);
         let packet = Packet::new(Mac::ZERO, bytes);
         let sent = match tunnel {
             Some(encap) => one_tunnel::in_tunnel(&packet, encap, &mut self.handoffs.outer_id),

@@ -231,16 +231,12 @@ impl ForeignAgent {
     }
 
     /// Sends an ICMP error to the sender of a packet, at most one per second.
-    fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
+    pub(super) fn tell(&mut self, now: Instant, error: IcmpError, about: &Packet, out: &mut Outbox) {
         let Some(bytes) = error.about(&about.bytes, self.config.address.address) else { return };
         let Some((_, sender)) = ipv4::addresses(&bytes) else { return };
         if !self.config.address.is_broadcast(sender) && self.error_limit.may(now, sender) {
             out.send_routed(Packet::new(Mac::ZERO, bytes));
         }
-    }
-
-    fn is_own(&self, address: Ipv4Addr) -> bool {
-        address == self.config.address.address || self.config.own.contains(&address)
     }
 
     // --- the link ----------------------------------------------------------------------------------------------------

@@ -100,6 +100,12 @@ type Sources = Vec<(Ipv4Addr, Instant)>;
 /// The key of a visit: the home address of the mobile node, and the address of its home agent.
 type Visit = (Ipv4Addr, Ipv4Addr);
 
+/// Returns the entries of a mobile node, one for each of its home agents.
+fn of_host<T>(all: &BTreeMap<Visit, T>, host: Ipv4Addr) -> impl Iterator<Item = (Visit, &T)> {
+    let own = all.range((host, Ipv4Addr::UNSPECIFIED)..=(host, Ipv4Addr::BROADCAST));
+    own.map(|(visit, entry)| (*visit, entry))
+}
+
 /// A mobile node that is registered through this foreign agent.
 #[derive(Debug)]
 struct Visitor {
@@ -274,6 +280,11 @@ impl ForeignAgent {
     /// Returns the addresses of this host, each once.
     fn own_addresses(&self) -> BTreeSet<Ipv4Addr> {
         self.config.own.iter().copied().chain([self.config.address.address]).collect()
+    }
+
+    /// Returns whether an address belongs to this host.
+    fn is_own(&self, address: Ipv4Addr) -> bool {
+        address == self.config.address.address || self.config.own.contains(&address)
     }
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {

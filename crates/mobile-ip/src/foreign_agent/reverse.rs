@@ -7,7 +7,7 @@
 //! packets that the visitor puts into a tunnel to this agent are opened, and then go into the tunnel; its other packets
 //! are routed as usual.
 
-use super::{ForeignAgent, NOT_FROM_HOME, Visit};
+use super::{ForeignAgent, NOT_FROM_HOME, Visit, of_host};
 use crate::encapsulation;
 use crate::message::RequestFlags;
 use crate::pending::Pending;
@@ -168,7 +168,7 @@ impl ForeignAgent {
         // The sender of a packet that was forwarded after a smooth handoff is any host.
         let is_forwarded = self.handoffs.departures.values().any(|departure| departure.care_of == heard.exit);
         if let Some((sender, bytes)) = heard.error.as_ref().filter(|_| is_forwarded)
-            && self.handoffs.errors.may(now, *sender)
+            && self.error_limit.may(now, *sender)
         {
             out.send_routed(Packet::new(Mac::ZERO, bytes.clone()));
             return Some(Ok(()));
@@ -186,9 +186,8 @@ impl ForeignAgent {
 
     /// Returns whether a packet came out of a tunnel of a visitor to this agent.
     pub(super) fn is_of_visitor(&self, rx: &Rx) -> bool {
-        let entry = rx.tunnel.map(|(entry, _)| entry);
-        let mut visitors = self.visitors.iter();
-        visitors.any(|((host, _), visitor)| Some(*host) == entry && visitor.reverse.is_some())
+        let Some((entry, _)) = rx.tunnel else { return false };
+        of_host(&self.visitors, entry).any(|(_, visitor)| visitor.reverse.is_some())
     }
 
     /// Routes a packet that a visitor has put into a tunnel to this agent, if its home agent has the address of this

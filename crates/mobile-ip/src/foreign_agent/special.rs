@@ -24,7 +24,7 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) {
         let (own, host) = (self.config.address, rx.header.dst);
-        let is_own = own.link.contains(host) || self.own_addresses().contains(&host);
+        let is_own = own.link.contains(host) || self.is_own(host);
         let is_none = !ipv4::is_host(host) || is_own || entry == host;
         let refusal = if is_none || self.visited.contains(&rx.iface) {
             Some(NOT_A_VISITOR)

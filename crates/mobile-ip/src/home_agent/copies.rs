@@ -5,7 +5,7 @@ use super::{Home, HomeAgent};
 use crate::binding::Binding;
 use crate::encapsulation;
 use crate::message::RequestFlags;
-use crate::one_tunnel::{self, OneTunnel, in_tunnel};
+use crate::one_tunnel::{self, OneRoute, in_tunnel};
 use crate::refusal;
 use node::{Disposition, Encap, Outbox, PuntReason, Rx, Verdict, reason};
 use wire::icmp::IcmpError;
@@ -45,9 +45,8 @@ impl HomeAgent {
 
     /// Decides about a copy of a packet for the tunnel to a care-of address.
     fn judge_copy(&self, now: Instant, rx: &Rx, packet: &Packet, care_of: Ipv4Addr) -> Verdict {
-        let tunnel =
-            OneTunnel { encap: self.encap(rx.header.dst, care_of), is_own: |address| self.is_own(address) };
-        tunnel.judge(now, rx, packet)
+        let encap = self.encap(rx.header.dst, care_of);
+        OneRoute::tunnel(encap, |address| self.is_own(address)).judge(now, rx, packet)
     }
 
     /// Sends a copy of a broadcast of the home network to each binding that asked for broadcasts with flag B. Copies that

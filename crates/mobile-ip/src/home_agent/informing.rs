@@ -13,14 +13,13 @@ use crate::encapsulation;
 use crate::limiter::Limiter;
 use crate::mark::HandoffEvent;
 use crate::message::{
-    Acknowledge, Binding, BindingRequest, INFINITE, Numbers, PORT, Request, RequestFlags, Status, Update,
-    Warning, datagram,
+    Acknowledge, Binding, BindingRequest, INFINITE, Numbers, Request, RequestFlags, Status, Update, Warning,
 };
 use crate::refusal;
 use node::{Expiry, Outbox, Rng, Rx, Value};
 use std::collections::BTreeMap;
 use wire::tunnel::Kind;
-use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ipv4, ntp_distance};
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, ntp_distance};
 
 /// A Binding Acknowledge answers no Binding Update of this agent: the last one about this mobile node to this
 /// correspondent has another Identification, or was acknowledged already.
@@ -396,9 +395,7 @@ impl HomeAgent {
             _ => informer.repeats.stop(pair),
         }
         informer.updates += 1;
-        let (from, to) = (SocketAddrV4::new(own, PORT), SocketAddrV4::new(correspondent, PORT));
-        let payload = Binding::Update(update).emit(&informer.numbers);
-        let bytes = datagram(from, to, ipv4::DEFAULT_TTL, &payload);
+        let bytes = Binding::Update(update).datagram(own, correspondent, &informer.numbers);
         out.send_routed(Packet::new(Mac::ZERO, bytes));
         out.mark(HandoffEvent::CorrespondentInformed { host, correspondent, lifetime }.into());
         true

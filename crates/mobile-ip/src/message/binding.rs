@@ -27,7 +27,7 @@
 
 use super::extension::{Association, Extension};
 use super::generalized::Generalized;
-use super::{Numbers, address};
+use super::{Numbers, PORT, address, datagram};
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, Malformed, Reader, SocketAddrV4, udp};
 
@@ -87,6 +87,12 @@ impl Binding {
             Self::Update(message) => message.emit(numbers),
             Self::Acknowledge(message) => message.emit(numbers),
         }
+    }
+
+    /// Returns the message as an IPv4 datagram from one host to another, between their ports [`PORT`].
+    pub fn datagram(&self, from: Ipv4Addr, to: Ipv4Addr, numbers: &Numbers) -> Vec<u8> {
+        let [from, to] = [from, to].map(|address| SocketAddrV4::new(address, PORT));
+        datagram(from, to, ipv4::DEFAULT_TTL, &self.emit(numbers))
     }
 
     /// Returns the home address of the mobile node that the message is about.

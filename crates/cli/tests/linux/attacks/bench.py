@@ -107,6 +107,21 @@ def arp(kind, own, address):
     return struct.pack("!HHBBH", 1, 0x0800, 6, 4, kind) + own + socket.inet_aton(address)
 
 
+def sent_by(visited, up, router, seconds):
+    """Returns what an agent sends meanwhile: the frames on its visited link, and those on its uplink. `visited` and `up`: the link,
+    and the agent's link address there. Answers ARP on the uplink for `router`: its address and its link address."""
+    seen = ([], [])
+    end = time.time() + seconds
+    while time.time() < end:
+        for (link, own), frames in zip((visited, up), seen):
+            for frame in link.frames():
+                if frame[6:12] == own:
+                    frames.append(frame)
+                    if link is up[0]:
+                        link.answer_arp(frame, *router)
+    return seen
+
+
 class Daemon:
     """A daemon by its control socket."""
 

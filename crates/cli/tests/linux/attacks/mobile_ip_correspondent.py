@@ -4,7 +4,6 @@ Arguments: the control socket, the interface to the correspondent's link, the on
 """
 
 import json
-import struct
 import sys
 import time
 

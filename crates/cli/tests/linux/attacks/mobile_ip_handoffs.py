@@ -6,38 +6,26 @@ Arguments: the control socket, the interface to the visited link, the one to the
 
 import struct
 import sys
-import time
 
-from bench import Daemon, Link, ip, mac, udp
-from mip import KEY, MOBILE_FOREIGN, address, answer, body, extension, hmac_md5, ntp, sha256, signed
+from bench import Daemon, Link, ip, mac, sent_by, udp
+from mip import KEY, MOBILE_FOREIGN, SMOOTH, acknowledge, address, answer, body, extension, hmac_md5, ntp, signed, warning
+from mip import update as binding_update
 
 AGENT_VISITED, AGENT_UP, ROUTER = mac("020000000001"), mac("020000000002"), mac("020000000009")
 CARE_OF, HOME_AGENT, ROUTER_IP, SENDER = "10.3.0.1", "10.1.0.2", "10.9.0.2", "10.2.0.2"
 VICTIM, STRANGER, OTHER, THIRD = "10.1.0.7", "10.1.0.66", "10.4.0.1", "10.5.0.1"
 MOBILE, ATTACKER = mac("020000000007"), mac("020000000066")
-PREVIOUS_AGENT, GENERALIZED, SMOOTH = 96, 36, 251
+PREVIOUS_AGENT = 96
 daemon, visited, up = Daemon(sys.argv[1]), Link(sys.argv[2]), Link(sys.argv[3])
 
 
 def serve(seconds=0.15):
     """Answers ARP for the router; returns what the agent sent on the visited link and on the uplink."""
-    seen = ([], [])
-    end = time.time() + seconds
-    while time.time() < end:
-        for link, frames, own in ((visited, seen[0], AGENT_VISITED), (up, seen[1], AGENT_UP)):
-            for frame in link.frames():
-                if frame[6:12] == own:
-                    frames.append(frame)
-                    if link is up:
-                        up.answer_arp(frame, ROUTER_IP, ROUTER)
-    return seen
+    return sent_by((visited, AGENT_VISITED), (up, AGENT_UP), (ROUTER_IP, ROUTER), seconds)
 
 
-def update(care_of=OTHER, home=VICTIM, lifetime=30, identification=None, flags=0xC0, kind=18, subtype=SMOOTH, key=KEY, spi=301, algorithm=sha256):
-    content = struct.pack("!BBH", kind, flags, lifetime) + address(home) + address(care_of)
-    content += (identification or ntp()) if flags & 0x40 else b""
-    head = struct.pack("!BBHI", GENERALIZED, subtype, 4 + len(algorithm(b"", b"")), spi)
-    return content + head + algorithm(key, content + head)
+def update(care_of=OTHER, home=VICTIM, lifetime=30, **more):
+    return binding_update(home, care_of, lifetime, **{"spi": 301, "subtype": SMOOTH, **more})
 
 
 def send_up(payload, src=OTHER):
@@ -107,9 +95,9 @@ attack("update-without-authentication", update()[:20])
 attack("update-of-one-octet", update()[:1])
 attack("update-cut-in-the-authenticator", update()[:-1])
 attack("update-longer", update() + b"x")
-attack("acknowledge", struct.pack("!BHB", 19, 0, 0) + address(VICTIM) + ntp())
-attack("warning", struct.pack("!BBH", 16, 0, 0) + address(VICTIM) + address(SENDER))
-attack("warning-without-targets", struct.pack("!BBH", 16, 0, 0) + address(VICTIM))
+attack("acknowledge", acknowledge(VICTIM, ntp(), signed=False))
+attack("warning", warning(VICTIM, [SENDER]))
+attack("warning-without-targets", warning(VICTIM, []))
 changed = bytearray(update())
 changed[15] ^= 1
 attack("update-with-another-care-of-address", bytes(changed))

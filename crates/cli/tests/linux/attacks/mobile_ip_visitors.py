@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 
-from bench import Daemon, Link, ip, mac, many, udp
+from bench import Daemon, Link, ip, mac, many, sent_by, udp
 from mip import (D, FOREIGN_HOME, KEY, MOBILE_FOREIGN, T, address, answer, authentication, body, extension, nonce, ntp, signed,
                  solicitation)
 
@@ -26,16 +26,7 @@ strangers = (b"\x02\x77" + struct.pack("!I", number) for number in range(1000))
 
 def serve(seconds=0.15):
     """Answers ARP for the router; returns what the agent sent on the visited link and on the uplink."""
-    seen = ([], [])
-    end = time.time() + seconds
-    while time.time() < end:
-        for link, frames, own in ((visited, seen[0], AGENT_VISITED), (up, seen[1], AGENT_UP)):
-            for frame in link.frames():
-                if frame[6:12] == own:
-                    frames.append(frame)
-                    if link is up:
-                        up.answer_arp(frame, ROUTER_IP, ROUTER)
-    return seen
+    return sent_by((visited, AGENT_VISITED), (up, AGENT_UP), (ROUTER_IP, ROUTER), seconds)
 
 
 def newest():

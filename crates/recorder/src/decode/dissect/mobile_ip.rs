@@ -6,10 +6,11 @@ use super::position::position;
 use super::timestamp::utc;
 use super::{Layer, Problem, in_bytes};
 use ::mobile_ip::message::{
-    ADVERTISEMENT, Advertisement, Code, INFINITE, Registration, Reply, Request, SOLICITATION, Solicitation,
+    ADVERTISEMENT, Advertisement, Code, INFINITE, Numbers, Registration, Reply, Request, SOLICITATION,
+    Solicitation,
 };
-use wire::icmp;
 use wire::ipv4::Header;
+use wire::{Ipv4Addr, icmp};
 
 /// The letters of the flags of a request, from the highest bit (RFC 5944, section 3.3).
 const REQUEST_FLAGS: [&str; 8] = ["S", "B", "D", "M", "G", "r", "T", "x"];
@@ -21,7 +22,10 @@ pub(super) fn message(payload: &[u8], at: usize) -> (Layer, Option<Problem>) {
     if let Some(found) = binding::message(payload, at) {
         return found;
     }
-    let parsed = Registration::parse(payload);
+    // Agents without route optimization do not know its extensions; this program does.
+    let known = Numbers::default().extensions();
+    let parse = |bytes: &[u8]| Registration::parse_knowing(bytes, &known);
+    let parsed = parse(payload);
     let mut layer = Layer::new(format!("Mobile IP {}", name(payload)), at);
     match parsed {
         Ok(message) => {
@@ -29,10 +33,10 @@ pub(super) fn message(payload: &[u8], at: usize) -> (Layer, Option<Problem>) {
             (layer, None)
         }
         Err(refused) => {
-            let found = position(payload, refused, |begin| Registration::parse(begin).map(drop));
+            let found = position(payload, refused, |begin| parse(begin).map(drop));
             let begin = found.good.and_then(|good| payload.get(..good));
             if let Some(begin) = begin
-                && let Ok(message) = Registration::parse(begin)
+                && let Ok(message) = parse(begin)
             {
                 fields(&mut layer, &message, begin);
             }
@@ -226,7 +230,7 @@ fn length(bytes: &[u8], at: usize, is_advertisement: bool) -> (usize, usize) {
     (2, usize::from(byte(1)))
 }
 
-/// Adds the content of an extension: SPI and authenticator if it authenticates the message, or else its bytes.
+/// Adds the content of an extension: its fields if it authenticates the message or names the previous agent, or else its bytes.
 fn of_extension(
     layer: &mut Layer,
     at: usize,
@@ -239,6 +243,7 @@ fn of_extension(
             let lengths: Vec<String> = lengths.iter().map(u8::to_string).collect();
             layer.push(at + head, "  prefix lengths", lengths.join(", "));
         }
+        (data, 96) if !is_advertisement && data.len() >= 14 => previous_agent(layer, at + head, data),
         ([a, b, c, d, authenticator @ ..], 32..=34 | 36) if !is_advertisement => {
             layer.push(at + head, "  SPI", u32::from_be_bytes([*a, *b, *c, *d]));
             layer.push(at + head + 4, "  authenticator", trace::hex(authenticator));
@@ -251,6 +256,19 @@ fn of_extension(
     }
 }
 
+/// Adds the fields of a Previous Foreign Agent Notification, of at least 14 bytes.
+fn previous_agent(layer: &mut Layer, at: usize, data: &[u8]) {
+    let word = |from: usize| {
+        let word = data.get(from..from + 4).and_then(|word| word.try_into().ok());
+        word.map_or(0, u32::from_be_bytes)
+    };
+    layer.push(at, "  cache lifetime", lifetime((word(0) >> 16) as u16));
+    layer.push(at + 2, "  previous agent", Ipv4Addr::from_bits(word(2)));
+    layer.push(at + 6, "  new care-of address", Ipv4Addr::from_bits(word(6)));
+    layer.push(at + 10, "  SPI", word(10));
+    layer.push(at + 14, "  authenticator", trace::hex(data.get(14..).unwrap_or_default()));
+}
+
 /// Returns the name of an extension of a registration message by its type.
 const fn extension(kind: u8) -> &'static str {
     match kind {
@@ -259,6 +277,7 @@ const fn extension(kind: u8) -> &'static str {
         34 => "Foreign-Home Authentication",
         36 => "Generalized Authentication",
         44 => "UDP Tunnel Reply",
+        16 => "Binding Warning",
         96 => "Previous Foreign Agent Notification",
         131 => "Mobile Node NAI",
         132 => "Mobile-Foreign Challenge",

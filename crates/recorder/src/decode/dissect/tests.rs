@@ -57,6 +57,22 @@ fn a_request_has_all_its_fields() {
     assert!(found.problem.is_none() && found.is_message && !found.is_tunneled);
 }
 
+/// The golden Previous Foreign Agent Notification, behind the Mobile-Home Authentication.
+#[test]
+fn the_notification_of_a_previous_agent_has_its_fields() {
+    let notification = "602e001e0a0103010a01020700000300\
+                        8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f";
+    let found = dissect(&hex(&[GOLDEN, notification].concat()), Begin::Message, false);
+    assert!(found.problem.is_none(), "{found:?}");
+    assert_eq!(value(&found, "cache lifetime"), "30 s");
+    assert_eq!(value(&found, "previous agent"), "10.1.3.1");
+    assert_eq!(value(&found, "new care-of address"), "10.1.2.7");
+    let last: Vec<_> =
+        found.layers[0].fields.iter().rev().take(2).map(|field| (field.at, &*field.value)).collect();
+    assert_eq!(last[1], (74, "768"));
+    assert!(last[0].1.starts_with("8513f370"), "{last:?}");
+}
+
 /// The golden Binding Update of a smooth handoff, and messages of the other types.
 #[test]
 fn messages_of_route_optimization_have_all_their_fields() {

@@ -12,7 +12,7 @@ use crate::drawn::style;
 use crate::reproduce::figure::{Drawn, draw_at, line};
 use crate::reproduce::{Check, Experiment, Kind, Metric, MustHold, Point, Report, Results, SIM};
 use draw::{Axis, PointFigure, Series};
-use points::{DELAY, FIRST, KNOWN, WINDOW_S};
+use points::{DELAY, FIRST, KNOWN, UNKNOWN, WINDOW_S};
 
 const SUCCESS: &str = "success";
 const RETRANSMISSIONS: &str = "retransmissions";
@@ -74,11 +74,8 @@ const MUST_HOLD: &[MustHold] = &[
         needs: |point| is_main(point, KNOWN) && is_below_window(point),
         check: |results| {
             let wanted = |point: &Point| is_main(point, KNOWN) && is_below_window(point);
-            let runs = results.rows(wanted).flat_map(|(_, measured)| {
-                let values = |metric| measured.samples.get(metric).into_iter().flatten().copied();
-                values(SUCCESS).zip(values(RETRANSMISSIONS))
-            });
-            none(runs.map(|(success, again)| success > 0.5 && again < 0.5))
+            let runs = results.values(wanted, SUCCESS).zip(results.values(wanted, RETRANSMISSIONS));
+            Check::each(runs.map(|(success, again)| success > 0.5 && again < 0.5))
         },
         breakers: &[UNKNOWN_ROUND_TRIP, SHORT_WAIT, SHORT_WINDOW],
     },
@@ -96,7 +93,7 @@ const MUST_HOLD: &[MustHold] = &[
                     expected.is_some_and(|(_, expected)| (counted - expected).abs() < 0.5)
                 })
             });
-            none(runs)
+            Check::each(runs)
         },
         breakers: &[LONG_ROUND_TRIP],
     },
@@ -106,10 +103,8 @@ const MUST_HOLD: &[MustHold] = &[
         backends: SIM,
         needs: |point| point.kind == Kind::Main && !is_below_window(point),
         check: |results| {
-            let rows = results.rows(|point| point.kind == Kind::Main && !is_below_window(point));
-            none(rows.flat_map(|(_, measured)| {
-                measured.samples.get(SUCCESS).into_iter().flatten().map(|success| *success < 0.5)
-            }))
+            let wanted = |point: &Point| point.kind == Kind::Main && !is_below_window(point);
+            Check::each(results.values(wanted, SUCCESS).map(|success| success < 0.5))
         },
         breakers: &[LONG_WINDOW],
     },
@@ -121,22 +116,11 @@ const OBSERVED: &[MustHold] = &[MustHold {
     backends: SIM,
     needs: |point| is_main(point, UNKNOWN) && is_below_window(point),
     check: |results| {
-        let rows = results.rows(|point| is_main(point, UNKNOWN) && is_below_window(point));
-        none(rows.flat_map(|(_, measured)| {
-            measured.samples.get(SUCCESS).into_iter().flatten().map(|success| *success > 0.5)
-        }))
+        let wanted = |point: &Point| is_main(point, UNKNOWN) && is_below_window(point);
+        Check::each(results.values(wanted, SUCCESS).map(|success| success > 0.5))
     },
     breakers: &[],
 }];
-
-use points::UNKNOWN;
-
-/// Checks that each run is right. The value is the number of the others; `None` if there is no run.
-fn none(runs: impl Iterator<Item = bool>) -> Check {
-    let runs: Vec<bool> = runs.collect();
-    let wrong = runs.iter().filter(|right| !**right).count();
-    Check { value: (!runs.is_empty()).then_some(wrong as f64), holds: wrong == 0 && !runs.is_empty() }
-}
 
 fn is_main(point: &Point, first: &'static str) -> bool {
     point.kind == Kind::Main && point.has(FIRST, first)

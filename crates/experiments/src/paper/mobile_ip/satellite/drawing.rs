@@ -76,9 +76,10 @@ fn figure(results: &Results, label: &str, title: &str) -> Option<TimeFigure> {
         let points = points.filter(|(at, _)| *at + BEFORE >= moved && *at <= until).collect();
         TimeLine { name: name.to_owned(), flow: 0, joined: Joined::Dots, points }
     };
-    let handoffs: Vec<(Instant, String)> =
-        series.events.iter().map(|(at, name)| (*at, (*name).to_owned())).collect();
-    let start = series.events.iter().position(|(_, name)| *name == START)?;
+    // The colours and dots show these two. Their lines are so near to Finish Reg that its label would have no room.
+    let shown = series.events.iter().filter(|(_, name)| ![LEARNT, RESUMED].contains(name));
+    let handoffs: Vec<(Instant, String)> = shown.map(|(at, name)| (*at, (*name).to_owned())).collect();
+    let start = handoffs.iter().position(|(_, name)| name == START)?;
     Some(TimeFigure {
         title: format!("Mobile IP: packets of a download {title}, {}", results.backend.name()),
         panels: vec![TimePanel {

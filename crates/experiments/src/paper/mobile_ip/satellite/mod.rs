@@ -7,7 +7,7 @@
 pub(super) mod drawing;
 pub(super) mod run;
 
-use crate::reproduce::{Check, Kind, Measure, Point, Results, SIM, Trace, settings, stratified};
+use crate::reproduce::{Check, Kind, Measure, Point, SIM, Trace, settings, stratified};
 use recorder::run::Backend;
 use wire::Duration;
 
@@ -135,23 +135,6 @@ impl Case {
         point.setting.push((VARIATION, name.into()));
         point
     }
-}
-
-/// Returns all values of a metric at the wanted points.
-pub(super) fn all<'a>(
-    results: &'a Results,
-    wanted: impl Fn(&Point) -> bool + 'a,
-    metric: &'a str,
-) -> impl Iterator<Item = f64> + 'a {
-    let samples = results.rows(wanted).filter_map(move |(_, measured)| measured.samples.get(metric));
-    samples.flatten().copied()
-}
-
-/// Checks that each value is right. The value of the check is the number of the others; `None` if there are no values.
-pub(super) fn each(values: impl Iterator<Item = f64>, is_right: impl Fn(f64) -> bool) -> Check {
-    let values: Vec<f64> = values.collect();
-    let wrong = values.iter().filter(|value| !is_right(**value)).count();
-    Check { value: (!values.is_empty()).then_some(wrong as f64), holds: wrong == 0 && !values.is_empty() }
 }
 
 /// Checks that each value is in this range. The value of the check is the one that is farthest from the middle.

@@ -159,6 +159,17 @@ impl<'a> Run<'a> {
         Some((last, first, packet))
     }
 
+    /// Returns the length of the halt in seconds; infinite if it does not end.
+    pub(in super::super) fn halt_s(&self) -> f64 {
+        self.halt().map_or(f64::INFINITY, |(last, first, _)| between_ms(last, first) / 1e3)
+    }
+
+    /// Returns the time from Finish Reg to the end of the halt in seconds; 0 if the halt has ended before, infinite if it does
+    /// not end.
+    pub(in super::super) fn stall_s(&self) -> f64 {
+        self.halt().map_or(f64::INFINITY, |(_, first, _)| between_ms(self.finished, first).max(0.0) / 1e3)
+    }
+
     /// Returns when the kept packet arrived at the mobile node, and when other data arrived first after the request.
     pub(in super::super) fn resumed(&self) -> [Option<Instant>; 2] {
         let kept = self.kept_packet();

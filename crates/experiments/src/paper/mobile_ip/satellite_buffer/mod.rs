@@ -3,8 +3,8 @@
 
 mod points;
 
-use super::satellite::run::{Run, between_ms};
-use super::satellite::{PAPER, all};
+use super::satellite::PAPER;
+use super::satellite::run::Run;
 use crate::drawn::style;
 use crate::reproduce::figure::{Drawn, draw_at, line, samples};
 use crate::reproduce::{BOTH, Check, Experiment, Kind, Metric, MustHold, Point, Report, Results, Samples};
@@ -55,12 +55,10 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
 
 fn evaluated(outcome: &Outcome) -> Result<Samples, String> {
     let run = Run::of(outcome)?;
-    let halt = run.halt();
-    let stall = halt.map_or(f64::INFINITY, |(_, first, _)| between_ms(run.finished, first).max(0.0) / 1e3);
     let flow = outcome.flows.iter().max_by_key(|flow| flow.bytes).ok_or("the run has no flow")?;
     Ok(Samples::from([
-        (HALT, vec![halt.map_or(f64::INFINITY, |(last, first, _)| between_ms(last, first) / 1e3)]),
-        (STALL, vec![stall]),
+        (HALT, vec![run.halt_s()]),
+        (STALL, vec![run.stall_s()]),
         (LOST, vec![run.lost().len() as f64]),
         (KEPT, vec![run.kept.map_or(0.0, |(_, packets)| packets as f64)]),
         (GOODPUT, vec![flow.goodput() / 1e3]),
@@ -80,7 +78,7 @@ const MUST_HOLD: &[MustHold] = &[MustHold {
     check: |results| {
         let shorter = BEDS.iter().map(|bed| {
             let halt = |packets| {
-                mean(&all(results, |point: &Point| is_of(point, bed.name, packets), HALT).collect::<Vec<_>>())
+                mean(&results.values(|point| is_of(point, bed.name, packets), HALT).collect::<Vec<_>>())
             };
             Some((halt(0), halt(1)))
         });
@@ -98,7 +96,7 @@ const OBSERVED: &[MustHold] = &[MustHold {
     backends: BOTH,
     needs: |point| is_main(point) && (has(point, 0) || has(point, 1)),
     check: |results| {
-        let halts = |bed, packets| all(results, move |point: &Point| is_of(point, bed, packets), HALT);
+        let halts = |bed, packets| results.values(move |point| is_of(point, bed, packets), HALT);
         let ends = BEDS.iter().filter_map(|bed| {
             let pairs: Vec<f64> =
                 halts(bed.name, 0).zip(halts(bed.name, 1)).map(|(none, one)| none - one).collect();

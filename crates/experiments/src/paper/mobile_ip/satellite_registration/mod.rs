@@ -2,15 +2,16 @@
 
 use super::satellite::run::{Run, between_ms};
 use super::satellite::{
-    ACROSS, BESIDE_MS, COMES_HOME, Case, LEAVES_HOME, PAPER, SAME_SIDE, SATELLITE_MS, VARIATION, all,
-    drawing, each, within,
+    ACROSS, BESIDE_MS, COMES_HOME, Case, LEAVES_HOME, PAPER, SAME_SIDE, SATELLITE_MS, VARIATION, drawing,
+    within,
 };
 use crate::reproduce::figure::Drawn;
 use crate::reproduce::{
     BOTH, Check, Experiment, Kind, Metric, MustHold, Point, Published, Report, Results, SIM, Samples, Scale,
 };
 use recorder::run::{Backend, Outcome};
-use wire::Duration;
+use std::collections::BTreeMap;
+use wire::{Duration, PacketId};
 
 const REGISTRATION: &str = "registration_ms";
 const VIA_OLD: &str = "via_old_agent_ms";
@@ -158,11 +159,15 @@ fn points(scale: Scale) -> Vec<Point> {
 /// Evaluates the registration only.
 fn registration(outcome: &Outcome) -> Result<Samples, String> {
     let run = Run::of(outcome)?;
-    Ok(Samples::from([
+    Ok(registered(&run, &run.crossings()))
+}
+
+fn registered(run: &Run<'_>, crossings: &BTreeMap<PacketId, u32>) -> Samples {
+    Samples::from([
         (REGISTRATION, vec![run.registration_ms()]),
-        (LATE, vec![late(&run)]),
+        (LATE, vec![late(run, crossings)]),
         (LEARNT, vec![run.learnings as f64]),
-    ]))
+    ])
 }
 
 /// Evaluates the registration, and the packets that the old agent forwards.
@@ -182,22 +187,20 @@ fn old_path(outcome: &Outcome) -> Result<Samples, String> {
         let values: Vec<f64> = paths.iter().map(of).collect();
         vec![crate::stats::mean(&values).unwrap_or(f64::INFINITY)]
     };
-    Ok(Samples::from([
-        (REGISTRATION, vec![run.registration_ms()]),
+    let mut samples = registered(&run, &crossings);
+    samples.extend([
         (VIA_OLD, mean(|path| path.0)),
         (ACK, mean(|path| path.1)),
         (CROSSINGS, mean(|path| path.2)),
         (FORWARDED, vec![paths.len() as f64]),
-        (LATE, vec![late(&run)]),
-        (LEARNT, vec![run.learnings as f64]),
-    ]))
+    ]);
+    Ok(samples)
 }
 
 /// Returns the number of data packets that cross the satellite link although the correspondent knew the new care-of address
 /// when it sent them. If the mobile node is in A, all packets cross the link.
-fn late(run: &Run<'_>) -> f64 {
+fn late(run: &Run<'_>, crossings: &BTreeMap<PacketId, u32>) -> f64 {
     let Some(learnt) = run.learnt else { return f64::INFINITY };
-    let crossings = run.crossings();
     let late = run.sent.iter().filter(|sent| sent.at > learnt && crossings.contains_key(&sent.packet));
     late.count() as f64
 }
@@ -225,7 +228,7 @@ const MUST_HOLD: &[MustHold] = &[
         backends: BOTH,
         needs: is_to_b,
         check: |results| {
-            within(all(results, is_to_b, REGISTRATION), 2.0 * SATELLITE_MS..=2.0 * SATELLITE_MS + BESIDE_MS)
+            within(results.values(is_to_b, REGISTRATION), 2.0 * SATELLITE_MS..=2.0 * SATELLITE_MS + BESIDE_MS)
         },
         breakers: &[LOW_ORBIT],
     },
@@ -255,7 +258,7 @@ const MUST_HOLD: &[MustHold] = &[
         value: "runs with such a packet",
         backends: BOTH,
         needs: is_to_b,
-        check: |results| each(all(results, is_to_b, LATE), |late| late < 0.5),
+        check: |results| Check::each(results.values(is_to_b, LATE).map(|late| late < 0.5)),
         breakers: &[TRIANGLE],
     },
     MustHold {
@@ -264,7 +267,9 @@ const MUST_HOLD: &[MustHold] = &[
         value: "runs with another number",
         backends: BOTH,
         needs: is_to_b,
-        check: |results| each(all(results, is_to_b, LEARNT), |learnt| (learnt - 1.0).abs() < 0.5),
+        check: |results| {
+            Check::each(results.values(is_to_b, LEARNT).map(|learnt| (learnt - 1.0).abs() < 0.5))
+        },
         breakers: &[TRIANGLE],
     },
 ];
@@ -276,7 +281,7 @@ fn is_old_path(point: &Point) -> bool {
 /// Returns the values of a metric in the runs in which the old agent forwards a packet. If these are less than a third, returns
 /// the values of all runs, of which the others are infinite.
 fn forwarded(results: &Results, metric: &str) -> Vec<f64> {
-    let values: Vec<f64> = all(results, is_old_path, metric).collect();
+    let values: Vec<f64> = results.values(is_old_path, metric).collect();
     let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     if finite.len() * 3 < values.len() { values } else { finite }
 }

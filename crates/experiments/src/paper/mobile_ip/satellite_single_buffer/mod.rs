@@ -5,7 +5,7 @@
 
 use super::satellite::run::{Run, between_ms};
 use super::satellite::{
-    ACROSS, BESIDE_MS, Case, MOVE, PAPER, SAME_SIDE, SATELLITE_MS, SatelliteWay, all, drawing, each, within,
+    ACROSS, BESIDE_MS, Case, MOVE, PAPER, SAME_SIDE, SATELLITE_MS, SatelliteWay, drawing, within,
 };
 use crate::reproduce::figure::{Drawn, samples};
 use crate::reproduce::{
@@ -28,6 +28,7 @@ const SHORTER: &str = "halt_shorter_s";
 const BUFFER: &str = "buffer";
 const NONE: &str = "none";
 const ONE: &str = "one packet";
+const DIFFERENCE: &str = "difference";
 
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "mobile-ip/satellite-single-buffer",
@@ -109,8 +110,8 @@ fn label(way: SatelliteWay, buffer: &str) -> String {
 
 /// Returns a point with the differences of the halts of a move.
 fn difference(way: SatelliteWay, n: usize) -> Point {
-    let mut point = Case::whole(way, n, evaluated).point(&label(way, "difference"), Kind::Control, BOTH, &[]);
-    point.setting.push((BUFFER, "difference".into()));
+    let mut point = Case::whole(way, n, evaluated).point(&label(way, DIFFERENCE), Kind::Control, BOTH, &[]);
+    point.setting.push((BUFFER, DIFFERENCE.into()));
     point.runs.clear();
     point.combine = Some(|point, all| {
         let halts = |buffer| {
@@ -132,13 +133,8 @@ fn evaluated(outcome: &Outcome) -> Result<Samples, String> {
 }
 
 fn values(run: &Run<'_>) -> Samples {
-    let halt = run.halt();
-    let after = |from, to: Option<_>| to.map_or(f64::INFINITY, |to| between_ms(from, to));
-    Samples::from([
-        (STARTS, vec![after(run.started, halt.map(|(_, first, _)| first))]),
-        (HALT, vec![halt.map_or(f64::INFINITY, |(last, first, _)| between_ms(last, first) / 1e3)]),
-        (STALL, vec![(after(run.finished, halt.map(|(_, first, _)| first)) / 1e3).max(0.0)]),
-    ])
+    let starts = run.halt().map_or(f64::INFINITY, |(_, first, _)| between_ms(run.started, first));
+    Samples::from([(STARTS, vec![starts]), (HALT, vec![run.halt_s()]), (STALL, vec![run.stall_s()])])
 }
 
 fn with_kept(outcome: &Outcome) -> Result<Samples, String> {
@@ -172,7 +168,9 @@ const MUST_HOLD: &[MustHold] = &[
         value: "runs with another number",
         backends: BOTH,
         needs: has_one,
-        check: |results| each(all(results, has_one, KEPT), |packets| (packets - 1.0).abs() < 0.5),
+        check: |results| {
+            Check::each(results.values(has_one, KEPT).map(|packets| (packets - 1.0).abs() < 0.5))
+        },
         breakers: &[KEEPS_FOUR, KEEPS_NOTHING],
     },
     MustHold {
@@ -181,7 +179,10 @@ const MUST_HOLD: &[MustHold] = &[
         backends: BOTH,
         needs: is_across,
         check: |results| {
-            within(all(results, is_across, KEPT_ARRIVES), 2.0 * SATELLITE_MS..=2.0 * SATELLITE_MS + BESIDE_MS)
+            within(
+                results.values(is_across, KEPT_ARRIVES),
+                2.0 * SATELLITE_MS..=2.0 * SATELLITE_MS + BESIDE_MS,
+            )
         },
         breakers: &[FAR],
     },
@@ -191,7 +192,7 @@ const MUST_HOLD: &[MustHold] = &[
         backends: BOTH,
         needs: is_across,
         check: |results| {
-            let longest = all(results, is_across, NEW_DATA).max_by(f64::total_cmp);
+            let longest = results.values(is_across, NEW_DATA).max_by(f64::total_cmp);
             Check::within(longest, 0.0..=3.0 * SATELLITE_MS + BESIDE_MS)
         },
         breakers: &[KEEPS_NOTHING],
@@ -202,7 +203,7 @@ const MUST_HOLD: &[MustHold] = &[
         backends: BOTH,
         needs: is_near,
         check: |results| {
-            let both = all(results, is_near, KEPT_ARRIVES).chain(all(results, is_near, NEW_DATA));
+            let both = results.values(is_near, KEPT_ARRIVES).chain(results.values(is_near, NEW_DATA));
             Check::within(both.max_by(f64::total_cmp), 0.0..=BESIDE_MS)
         },
         breakers: &[LONG_B],
@@ -252,10 +253,8 @@ fn is_near(point: &Point) -> bool {
 
 /// Returns by how much each halt of a move is shorter than that of the run with the same phase without a buffer, in s.
 fn differences(results: &Results, way: SatelliteWay) -> Vec<f64> {
-    let halts = |buffer| {
-        all(results, move |point: &Point| point.has(BUFFER, buffer) && point.has(MOVE, way.name), HALT)
-    };
-    halts(NONE).zip(halts(ONE)).map(|(without, with)| without - with).collect()
+    let of_move = |point: &Point| point.has(BUFFER, DIFFERENCE) && point.has(MOVE, way.name);
+    results.values(of_move, SHORTER).collect()
 }
 
 // --- the figures ---------------------------------------------------------------------------------------------------

@@ -5,8 +5,7 @@
 
 use super::satellite::run::{Run, between_ms};
 use super::satellite::{
-    ACROSS, COMES_HOME, Case, LEAVES_HOME, MOVE, PAPER, SAME_SIDE, SATELLITE_MS, VARIATION, all, drawing,
-    within,
+    ACROSS, COMES_HOME, Case, LEAVES_HOME, MOVE, PAPER, SAME_SIDE, SATELLITE_MS, VARIATION, drawing, within,
 };
 use crate::reproduce::figure::{Drawn, samples};
 use crate::reproduce::{
@@ -98,8 +97,7 @@ fn points(scale: Scale) -> Vec<Point> {
 
 fn stall(outcome: &Outcome) -> Result<Samples, String> {
     let run = Run::of(outcome)?;
-    let halt = run.halt();
-    let (stall, off) = match halt {
+    let off = match run.halt() {
         Some((_, first, packet)) => {
             let sent = run
                 .segment(packet)
@@ -109,16 +107,16 @@ fn stall(outcome: &Outcome) -> Result<Samples, String> {
             let next = later.filter(|later| later.at < sent.at).unwrap_or(sent);
             let crossings = f64::from(run.crossings().get(&packet).copied().unwrap_or_default());
             let off = between_ms(next.at, first) - crossings * SATELLITE_MS;
-            (between_ms(run.finished, first).max(0.0) / 1e3, if sent.is_resent { off } else { f64::INFINITY })
+            if sent.is_resent { off } else { f64::INFINITY }
         }
-        None => (f64::INFINITY, f64::INFINITY),
+        None => f64::INFINITY,
     };
     let lost = run.lost();
     let early = lost.iter().filter(|at| **at < run.started).count();
     let early = if lost.is_empty() { 0.0 } else { early as f64 / lost.len() as f64 * 100.0 };
     Ok(Samples::from([
-        (STALL, vec![stall]),
-        (HALT, vec![halt.map_or(f64::INFINITY, |(last, first, _)| between_ms(last, first) / 1e3)]),
+        (STALL, vec![run.stall_s()]),
+        (HALT, vec![run.halt_s()]),
         (OFF, vec![off]),
         (LOST, vec![lost.len() as f64]),
         (EARLY, vec![early]),
@@ -141,7 +139,7 @@ const MUST_HOLD: &[MustHold] = &[
         needs: is_main,
         check: |results| {
             let most = if results.backend == recorder::run::Backend::Sim { 50.0 } else { 100.0 };
-            within(all(results, is_main, OFF), 0.0..=most)
+            within(results.values(is_main, OFF), 0.0..=most)
         },
         breakers: &[KEPT],
     },
@@ -150,7 +148,7 @@ const MUST_HOLD: &[MustHold] = &[
         value: "the longest stall, s",
         backends: BOTH,
         needs: is_across,
-        check: |results| Check::within(all(results, is_across, STALL).max_by(f64::total_cmp), 1.0..1e9),
+        check: |results| Check::within(results.values(is_across, STALL).max_by(f64::total_cmp), 1.0..1e9),
         breakers: &[KEPT],
     },
 ];
@@ -160,7 +158,7 @@ const OBSERVED: &[MustHold] = &[MustHold {
     value: "the smallest share, percent",
     backends: BOTH,
     needs: is_across,
-    check: |results| Check::within(all(results, is_across, EARLY).min_by(f64::total_cmp), 50.0..),
+    check: |results| Check::within(results.values(is_across, EARLY).min_by(f64::total_cmp), 50.0..),
     breakers: &[],
 }];
 
