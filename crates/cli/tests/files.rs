@@ -188,7 +188,6 @@ fn what_cannot_be_printed_is_an_error_and_never_a_panic() {
         (&["diff", "run", "run"], 0),
         (&["compare", "cellular-ip", "--runs", "1"], 0),
         (&["scale", "--hosts", "10", "--set", "duration=1s"], 0),
-        (&["doctor", "--clean"], 0),
         (&["run", "nonsense"], 2),
         (&["explain", "nonsense"], 2),
         (&["agree", "nonsense"], 2),
