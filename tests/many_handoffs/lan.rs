@@ -104,7 +104,7 @@ fn no_packet_of_a_slow_flow_is_lost() {
 
 /// Prints the number of lost packets for several times of the radio without a cell, and the causes of the first losses.
 #[test]
-#[ignore = "minutes: `make soak-mobile-ip`"]
+#[ignore = "minutes: `make handoff-costs`"]
 fn the_packets_of_a_slow_flow_that_a_thousand_moves_lose() {
     for (home, has_cache) in [("500us", false), ("500us", true), ("20ms", false), ("20ms", true)] {
         for retune in ["5ms", "50ms", "100ms", "150ms"] {
@@ -138,7 +138,7 @@ fn round_trip_ms(has_cache: bool, home: &str) -> f64 {
 
 /// Prints how long a download stalls in a move. The previous agent is nearer than the home agent.
 #[test]
-#[ignore = "minutes: `make soak-mobile-ip`"]
+#[ignore = "minutes: `make handoff-costs`"]
 fn the_stalls_of_a_download_in_a_thousand_moves() {
     const HOME: &str = "20ms";
     for has_cache in [true, false] {
