@@ -463,7 +463,10 @@ impl Registrations {
             && said.status == Status::ACCEPTED
         {
             self.visits.remove(&(host, said.home));
-            self.forwarding.insert((host, said.home));
+            // A correspondent acknowledges to a home agent.
+            if header.dst == said.home {
+                self.forwarding.insert((host, said.home));
+            }
         }
     }
 
