@@ -22,7 +22,12 @@ fn settings(moves: usize, home: &str, more: &[&str]) -> Vec<String> {
     let wires = ["internet", "to-a", "to-b", "to-c"].map(|wire| format!("wire.{wire}.delay=500us"));
     let fixed = [rule, format!("wire.far.delay={home}"), format!("duration={}us", stop + 3_000_000)];
     let more = more.iter().map(|setting| (*setting).to_owned());
-    fixed.into_iter().chain(wires).chain(more).chain([format!("constant-rate.stop={}us", stop + 1_000_000)]).collect()
+    fixed
+        .into_iter()
+        .chain(wires)
+        .chain(more)
+        .chain([format!("constant-rate.stop={}us", stop + 1_000_000)])
+        .collect()
 }
 
 /// Returns the scenario with a ring of 8 packets, and with a binding cache at the correspondent.
@@ -31,7 +36,10 @@ fn ring(has_cache: bool) -> String {
         .replace("smooth_handoff = true\n", "smooth_handoff = true\nbuffer = { packets = 8 }\n")
         .replace("rate = 100, size", "rate = 50, size");
     if has_cache {
-        text.replace("role = [{ kind = \"apps/constant-rate\"", "role = [{ kind = \"mobile-ip/correspondent\" }, { kind = \"apps/constant-rate\"")
+        text.replace(
+            "role = [{ kind = \"apps/constant-rate\"",
+            "role = [{ kind = \"mobile-ip/correspondent\" }, { kind = \"apps/constant-rate\"",
+        )
     } else {
         text
     }
@@ -70,7 +78,9 @@ fn delivery(ended: &Ended) -> Delivery {
         let last = place.checked_sub(1).and_then(|place| moves.get(place)).map(|at| sent.since(*at));
         let ends: Vec<String> = ends
             .iter()
-            .map(|(at, host, why)| format!("{why} at {} after {:?}", ended.plan.host_name(*host), at.since(sent)))
+            .map(|(at, host, why)| {
+                format!("{why} at {} after {:?}", ended.plan.host_name(*host), at.since(sent))
+            })
             .collect();
         format!("sent at {sent} s, {last:?} after a move and {next:?} before one: {}", ends.join(", "))
     };
@@ -143,14 +153,18 @@ fn the_stalls_of_a_download_in_a_thousand_moves() {
     const HOME: &str = "20ms";
     for has_cache in [true, false] {
         let allowed = round_trip_ms(has_cache, HOME) + MARGIN_MS;
-        for (rate, window) in [("2Mb/s", None), ("10Mb/s", None), ("2Mb/s", Some(8)), ("10Mb/s", Some(8)), ("10Mb/s", Some(16))] {
+        for (rate, window) in
+            [("2Mb/s", None), ("10Mb/s", None), ("2Mb/s", Some(8)), ("10Mb/s", Some(8)), ("10Mb/s", Some(16))]
+        {
             let cells = ["2", "3", "4"].map(|cell| format!("cell.{cell}.rate={rate}"));
             let stop = (FIRST_US + 1000 * EVERY_US) / 1000 - 3200;
             let more = [&cells[..], &[format!("bulk-server.duration={stop}ms")]].concat();
             let more: Vec<&str> = more.iter().map(String::as_str).collect();
             let mut settings = settings(1000, HOME, &more);
             settings.retain(|setting| !setting.starts_with("constant-rate"));
-            settings.extend(window.map(|segments| format!("host.mobile.tcp={{ receive_buffer = {} }}", segments * 1440)));
+            settings.extend(
+                window.map(|segments| format!("host.mobile.tcp={{ receive_buffer = {} }}", segments * 1440)),
+            );
             let ended = run(&download(has_cache), &settings);
             let stalls = ended.stalls("mobile");
             let [median, p99, most] = [0.5, 0.99, 1.0].map(|part| quantile_ms(&stalls, part));

@@ -122,7 +122,8 @@ impl Ended {
     /// and the next one. If no data arrived in between, returns the time from the last data to the next move.
     pub(crate) fn stalls(&self, host: &str) -> Vec<Duration> {
         let host = self.host(host);
-        let reads: Vec<Instant> = self.reads.iter().filter(|(_, at)| *at == host).map(|(at, _)| *at).collect();
+        let reads: Vec<Instant> =
+            self.reads.iter().filter(|(_, at)| *at == host).map(|(at, _)| *at).collect();
         let moves = self.moves();
         let last = reads.last().copied().unwrap_or(Instant::ZERO);
         let ends = moves.iter().skip(1).copied().chain([last]);

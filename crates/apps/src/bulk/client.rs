@@ -146,7 +146,8 @@ mod tests {
     fn reading(sha256: bool) -> BulkClient {
         let to = "10.1.0.7:80".parse().unwrap();
         let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));
-        let mut client = BulkClient::new(&BulkClientConfig { to, transport: Carrier::Tcp, start, progress, sha256 });
+        let mut client =
+            BulkClient::new(&BulkClientConfig { to, transport: Carrier::Tcp, start, progress, sha256 });
         assert_eq!(client.deadline(), Some(Instant::from_millis(1000)));
         let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to, foreign: false };
         assert_eq!(said(&mut client, 1000, Input::Timeout).0, [open]);

@@ -229,7 +229,8 @@ mod tests {
 
     fn server(bytes: Option<u64>, duration: Option<Duration>) -> BulkServer {
         let at = "10.1.0.7:80".parse().unwrap();
-        BulkServer::new(BulkServerConfig { at, transport: Carrier::Tcp, bytes, duration, sha256: false }).unwrap()
+        BulkServer::new(BulkServerConfig { at, transport: Carrier::Tcp, bytes, duration, sha256: false })
+            .unwrap()
     }
 
     fn told(server: &mut BulkServer, at: u64, id: StreamId, event: StreamEvent<'_>) -> Vec<StreamOp> {
@@ -260,13 +261,8 @@ mod tests {
     #[test]
     fn the_mark_of_a_served_client_has_the_digest_if_it_was_requested() {
         let at = "10.1.0.7:80".parse().unwrap();
-        let config = BulkServerConfig {
-            at,
-            transport: Carrier::Tcp,
-            bytes: Some(100),
-            duration: None,
-            sha256: true,
-        };
+        let config =
+            BulkServerConfig { at, transport: Carrier::Tcp, bytes: Some(100), duration: None, sha256: true };
         let mut server = BulkServer::new(config).unwrap();
         told(&mut server, 0, LISTENER, StreamEvent::Accepted(CLIENT, at, at));
         told(&mut server, 1, CLIENT, StreamEvent::Room(60));
@@ -298,8 +294,14 @@ mod tests {
     fn both_or_neither_is_refused() {
         let at = "10.1.0.7:80".parse().unwrap();
         for (bytes, duration) in [(None, None), (Some(1), Some(Duration::ZERO))] {
-            let refused = BulkServer::new(BulkServerConfig { at, transport: Carrier::Tcp, bytes, duration, sha256: false })
-                .unwrap_err();
+            let refused = BulkServer::new(BulkServerConfig {
+                at,
+                transport: Carrier::Tcp,
+                bytes,
+                duration,
+                sha256: false,
+            })
+            .unwrap_err();
             assert_eq!(refused.key, "bytes");
         }
     }

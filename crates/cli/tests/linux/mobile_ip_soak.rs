@@ -55,7 +55,9 @@ fn soak(settings: &[String], handoffs: usize, crashes: usize) {
         assert!(sent.0 > handoffs as u64 * 50_000, "{what}: {} bytes", sent.0);
         let _ = writeln!(said, "  {what}: {} bytes, SHA-256 {} at both ends", sent.0, sent.1);
     }
-    for (host, name) in [("correspondent", "binding_learnt"), ("a", "kept_sent"), ("b", "kept_sent"), ("c", "kept_sent")] {
+    for (host, name) in
+        [("correspondent", "binding_learnt"), ("a", "kept_sent"), ("b", "kept_sent"), ("c", "kept_sent")]
+    {
         let _ = writeln!(said, "  {name} at {host}: {}", marks(&dir, host, name).len());
     }
     eprintln!("{said}");

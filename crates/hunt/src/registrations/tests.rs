@@ -246,13 +246,16 @@ fn a_previous_agent_forwards_by_the_kind_of_the_new_registration() {
     let new = |agent| Home { agent, bound: BTreeMap::new(), left: BTreeMap::new() };
     run.state.homes = [(HOME, new(HOME_AGENT)), (visitor, new(other))].into();
     let asked = |flags: RequestFlags| BTreeSet::from([flags.0]);
-    run.state.kinds = [((visitor, CARE_OF), asked(RequestFlags::MINIMAL)), ((HOME, other), asked(RequestFlags::GRE))].into();
+    run.state.kinds =
+        [((visitor, CARE_OF), asked(RequestFlags::MINIMAL)), ((HOME, other), asked(RequestFlags::GRE))]
+            .into();
     let forwards = |run: &mut Run, kind| {
         let bytes = tunnel::encapsulate(kind, &data(visitor, HOME), CARE_OF, other, 1).unwrap();
         run.sends("r1", CORE, &Packet::new(Mac::ZERO, bytes))
     };
     assert_eq!(forwards(&mut run, Kind::Gre), Some(Rule::Kind), "it has accepted no Binding Update");
-    let accepted = Acknowledge { status: Status::ACCEPTED, home: HOME, identification: None, authentication: None };
+    let accepted =
+        Acknowledge { status: Status::ACCEPTED, home: HOME, identification: None, authentication: None };
     let accepted = Binding::Acknowledge(accepted).datagram(CARE_OF, HOME, &Numbers::default());
     assert_eq!(run.sends("r1", CORE, &Packet::new(Mac::ZERO, accepted)), None);
     assert_eq!((forwards(&mut run, Kind::Gre), forwards(&mut run, Kind::IpInIp)), (None, Some(Rule::Kind)));
