@@ -167,7 +167,7 @@ fn path(ms: u64, has_cache: bool) -> Vec<(&'static str, String)> {
     changes
 }
 
-fn borrowed(changes: &[(&'static str, String)]) -> Vec<(&'static str, &str)> {
+fn borrowed<'a>(changes: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     changes.iter().map(|(from, to)| (*from, to.as_str())).collect()
 }
 
