@@ -181,7 +181,7 @@ fn datagrams(ms: u64, has_cache: bool) -> (f64, usize) {
         match &record.what {
             What::AppSent(packet) => drop(sent.insert(*packet, record.at)),
             What::AppReceived(packet) => {
-                delays.extend(sent.get(packet).map(|at| (*at, record.at.since(*at))))
+                delays.extend(sent.get(packet).map(|at| (*at, record.at.since(*at))));
             }
             _ => {}
         }

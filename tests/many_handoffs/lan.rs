@@ -68,7 +68,7 @@ struct Delivery {
     delay_ms: f64,
 }
 
-/// Returns what became of the datagrams. Each lost one is described by its time, that of the last move before it, and why its
+/// Returns the delivery of the datagrams. Each lost one is described by its time, that of the last move before it, and why its
 /// copies ended.
 fn delivery(ended: &Ended) -> Delivery {
     let moves = ended.moves();

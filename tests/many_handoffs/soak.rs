@@ -35,7 +35,7 @@ fn judge(ended: &Ended, handoffs: usize, crashes: usize) -> String {
         let (sent, received) = (reported(ended, from, "served"), reported(ended, to, "done"));
         assert_eq!(sent, received, "{what}");
         // Each direction has at least a fifth of what the cell can carry.
-        assert!(sent.0 > handoffs as i64 * 50_000, "{what}: {} bytes", sent.0);
+        assert!(sent.0 > i64::try_from(handoffs * 50_000).unwrap(), "{what}: {} bytes", sent.0);
         let _ = writeln!(text, "  {what}: {} bytes, SHA-256 {} at both ends", sent.0, sent.1);
     }
     for (what, host) in [("download", "mobile"), ("upload", "correspondent")] {
