@@ -22,3 +22,4 @@ mod sigma;
 mod sigma_stress;
 mod smooth_handoff;
 mod tunnels;
+mod vertical_handoff;
