@@ -145,16 +145,20 @@ impl NodeInterface {
         self.solicit_at.into_iter().chain(self.agents.due()).min()
     }
 
-    /// Returns the interface's part of the role's status.
+    /// Returns the interface's part of the role's status. The state is `in_use`, `usable`, `up` or `down`.
     pub(crate) fn status(&self, is_in_use: bool) -> Value {
+        let state = match (is_in_use, self.usable, self.mac) {
+            (true, ..) => "in_use",
+            (false, Some(_), _) => "usable",
+            (false, None, Some(_)) => "up",
+            (false, None, None) => "down",
+        };
         let agents = self.agents.iter().map(|(who, _)| Value::from(who)).collect();
         let signal = self.signal.map_or(Value::None, |signal| Value::from(i64::from(signal)));
         Value::map([
             ("name", Value::from(self.name.as_str())),
             ("preference", Value::from(u32::from(self.preference))),
-            ("is_in_use", Value::from(is_in_use)),
-            ("is_up", Value::from(self.mac.is_some())),
-            ("is_usable", Value::from(self.usable.is_some())),
+            ("state", Value::from(state)),
             ("signal_dbm", signal),
             ("agents", Value::List(agents)),
         ])
@@ -250,11 +254,9 @@ mod tests {
         let (wait, change) = (Choice::StayUntil(at(12)), Choice::Change(0));
         let better = [of(1, Some(10))];
         assert_eq!(choices(of(0, Some(0)), &better, &[10, 11, 12, 13]), [wait, wait, change, change]);
-        for (what, others) in [
-            ("not usable", vec![of(1, None)]),
-            ("not better", vec![of(0, Some(10))]),
-            ("worse", vec![]),
-        ] {
+        for (what, others) in
+            [("not usable", vec![of(1, None)]), ("not better", vec![of(0, Some(10))]), ("worse", vec![])]
+        {
             assert_eq!(choices(of(0, Some(0)), &others, &[10, 99]), [Choice::Stay; 2], "{what}");
         }
         assert_eq!(choices(of(2, Some(0)), &[of(1, Some(1))], &[99]), [Choice::Stay], "worse");
@@ -264,7 +266,11 @@ mod tests {
     fn an_interface_that_is_not_usable_is_left_at_once() {
         let lost = of(9, None);
         for (what, others, expected) in [
-            ("the highest preference", vec![of(0, Some(1)), of(2, Some(9)), of(1, Some(3))], Choice::Change(1)),
+            (
+                "the highest preference",
+                vec![of(0, Some(1)), of(2, Some(9)), of(1, Some(3))],
+                Choice::Change(1),
+            ),
             ("the first that was usable", vec![of(1, Some(8)), of(1, Some(7))], Choice::Change(1)),
             ("the first of the list", vec![of(1, Some(7)), of(1, Some(7))], Choice::Change(0)),
             ("a usable one", vec![of(3, None), of(0, Some(9))], Choice::Change(1)),
@@ -281,7 +287,10 @@ mod tests {
     #[test]
     fn an_interface_without_success_is_avoided() {
         let others = [avoided(5, 10, 70)];
-        assert_eq!(choices(of(0, Some(0)), &others, &[20, 70]), [Choice::StayUntil(at(70)), Choice::Change(0)]);
+        assert_eq!(
+            choices(of(0, Some(0)), &others, &[20, 70]),
+            [Choice::StayUntil(at(70)), Choice::Change(0)]
+        );
         let others = [avoided(5, 10, 70), of(1, Some(10))];
         assert_eq!(choices(of(0, Some(0)), &others, &[20, 70]), [Choice::Change(1), Choice::Change(0)]);
     }

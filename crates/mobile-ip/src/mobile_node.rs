@@ -372,7 +372,9 @@ impl MobileNode {
 
     fn attach(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
         // The agent may have stopped taking registrations since it was chosen.
-        let Some(known) = self.used.agents.get(agent).filter(|_| self.is_usable(agent)).cloned() else { return };
+        let Some(known) = self.used.agents.get(agent).filter(|_| self.is_usable(agent)).cloned() else {
+            return;
+        };
         let left = self.attached.replace(agent).filter(|left| *left != agent);
         self.chosen = Some(now);
         if std::mem::take(&mut self.used.hinted_again) {

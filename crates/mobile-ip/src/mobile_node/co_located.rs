@@ -43,16 +43,20 @@ impl MobileNode {
 
     /// Registers with the care-of address that is usable now. At home, the node does not use it.
     pub(super) fn own_address_ready(&mut self, now: Instant, out: &mut Outbox) {
-        let heard =
-            |agent: &Ipv4Addr| self.used.agents.get(*agent).is_some_and(|known| known.heard >= self.used.linked);
+        let heard = |agent: &Ipv4Addr| {
+            self.used.agents.get(*agent).is_some_and(|known| known.heard >= self.used.linked)
+        };
         let present = self.attached.filter(heard);
         if self.used.mac.is_none() || present.is_some_and(|agent| self.is_home_agent(agent)) {
             return;
         }
         self.used.agents.uses = Uses::Required;
         self.used.detecting = false; // the network was detected before the address was acquired
-        let heard =
-            self.used.agents.iter().filter(|(who, known)| known.heard >= self.used.linked && self.is_usable(*who));
+        let heard = self
+            .used
+            .agents
+            .iter()
+            .filter(|(who, known)| known.heard >= self.used.linked && self.is_usable(*who));
         match heard.max_by_key(|(who, known)| (known.heard, *who)).map(|(who, _)| who) {
             Some(agent) => {
                 // The agent was heard before: no solicitation is due, and its next advertisement is no new one.

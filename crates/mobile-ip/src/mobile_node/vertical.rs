@@ -86,6 +86,7 @@ impl MobileNode {
     fn change_interface(&mut self, now: Instant, index: usize, why: Why, out: &mut Outbox) {
         let left = self.attached.take();
         let is_handoff = left.is_some() || self.registrar.care_of().is_some();
+        let why = if is_handoff { why } else { Why::NoAgent };
         let keeps = left.filter(|agent| self.config.make_before_break && self.is_usable_path(*agent));
         self.end_old_path(out);
         self.end_kept(out);
