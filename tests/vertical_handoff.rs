@@ -4,6 +4,7 @@ use recorder::handoff::{FlowCost, Handoff};
 use recorder::run::Outcome;
 use scenario::{Scenario, Setting};
 use trace::{Record, What};
+use wire::{Duration, Instant};
 
 const SCENARIO: &str = include_str!("../scenarios/mobile-ip/overlay.toml");
 
@@ -49,9 +50,62 @@ fn changes(records: &[Record]) -> Vec<String> {
     records.iter().filter_map(change).collect()
 }
 
+/// Returns the drive with the reason `lost` in place of the weak signal.
+fn drive(left: &str) -> Vec<String> {
+    DRIVE.iter().map(|change| change.replace("weak_signal", left)).collect()
+}
+
+/// The truck leaves the wireless LAN before its link is lost, and makes before it breaks: no datagram is lost in 20 minutes.
+/// The download goes on by both interfaces.
 #[test]
-fn a_drive_of_20_minutes() {
+fn a_drive_of_20_minutes_loses_nothing() {
     let outcome = run(&[]);
-    println!("{:?} {:?} {:?}", changes(&outcome.records), lost(&outcome), outcome.flows.iter().map(|f| (f.bytes, f.lost, f.longest_stall, f.retransmissions)).collect::<Vec<_>>());
     assert_eq!(changes(&outcome.records), DRIVE);
+    assert_eq!(lost(&outcome), [0; 10]);
+    assert_eq!(outcome.handoffs.len(), 10, "the moves between cells of a radio are no handoffs");
+    let [datagrams, download] = outcome.flows.as_slice() else { panic!("{:?}", outcome.flows) };
+    assert_eq!((datagrams.lost, download.lost), (0, 0));
+    assert_eq!(datagrams.bytes, 160 * 50 * 1194);
+    assert!(download.longest_stall < Duration::from_secs(1), "{:?}", download.longest_stall);
+    let read = |from: u64, to: u64| {
+        let [from, to] = [from, to].map(|at| Instant::from_millis(at * 1000));
+        let arrivals = download.arrivals.iter().filter(|arrival| (from..to).contains(&arrival.at));
+        arrivals.map(|arrival| arrival.bytes).sum::<u64>() / to.since(from).as_secs()
+    };
+    let [home, mine, town] = [read(10, 120), read(400, 800), read(190, 240)];
+    assert!(home > 2 * mine && town > 2 * mine && mine > 40_000, "{home} {mine} {town} bytes/s");
+}
+
+/// Without a limit of the signal, the truck notices the end of the wireless LAN by its lost link. Then datagrams are lost until the
+/// registration by satellite, about 270 ms, and the 100 ms between two reports of the radio. On the way back, nothing is lost.
+#[test]
+fn a_lost_link_costs_the_time_of_a_registration_by_satellite() {
+    let outcome = run(&["mobile-node.weakest_signal=-94"]);
+    assert_eq!(changes(&outcome.records), drive("link_down"));
+    let lost = lost(&outcome);
+    let (leaves, returns) = (lost.iter().step_by(2), lost.iter().skip(1).step_by(2));
+    assert!(leaves.clone().all(|lost| (14..=20).contains(lost)) && returns.sum::<u64>() == 0, "{lost:?}");
+}
+
+/// A node that uses one interface at a time loses what is under way on the old path, in both directions.
+#[test]
+fn break_before_make_loses_what_is_under_way() {
+    let outcome = run(&["mobile-node.make_before_break=false"]);
+    assert_eq!(changes(&outcome.records), DRIVE);
+    let lost = lost(&outcome);
+    assert!(lost.iter().all(|lost| (13..=20).contains(lost)), "{lost:?}");
+    let is_its =
+        |record: &&Record| matches!(&record.what, What::Dropped(_, _, why) if why == "interface_not_in_use");
+    assert!(outcome.records.iter().filter(is_its).count() > 140);
+}
+
+/// With simultaneous bindings, the packets still arrive by satellite when the wireless LAN is lost. At the dealership, the truck is
+/// at home, and has no binding: there it loses packets.
+#[test]
+fn simultaneous_bindings_bridge_a_lost_link() {
+    let outcome = run(&["mobile-node.weakest_signal=-94", "mobile-node.simultaneous_bindings=true"]);
+    assert_eq!(changes(&outcome.records), drive("link_down"));
+    let lost = lost(&outcome);
+    assert!(lost[0] >= 14 && lost[1..].iter().sum::<u64>() == 0, "{lost:?}");
+    assert!(outcome.ledger.copied > 10_000, "the home agent sends copies");
 }
