@@ -139,10 +139,7 @@ impl Cast for MobileIp {
             ["request", from, ref args @ ..] => request(teller, from, &Args::new(args)),
             ["again"] => teller.cast.last.clone().unwrap(),
             ["reply", ref args @ ..] => reply(teller, &Args::new(args)),
-            ["advert", from, ref args @ ..] => {
-                let args = Args::new(args);
-                (args.get("on", "air".to_owned()), advert(from, &args))
-            }
+            ["advert", from, ref args @ ..] => advert(from, &Args::new(args)),
             ["solicit", ref on @ ..] => {
                 let (src, mac) = person("mn");
                 let dst = mobile_ip::message::ALL_ROUTERS;
@@ -417,7 +414,8 @@ fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
     (iface, packet)
 }
 
-fn advert(from: &str, args: &Args<'_>) -> Packet {
+/// Returns the advertisement of an agent, and the interface by which it arrives: the argument `on`, default `air`.
+fn advert(from: &str, args: &Args<'_>) -> (String, Packet) {
     let (src, mac) = person(from);
     let foreign = from != "ha";
     let mut flags = if foreign { AgentFlags::FOREIGN } else { AgentFlags::HOME };
@@ -443,7 +441,7 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
     };
     let mut packet = Packet::new(Mac::of_group(ALL_SYSTEMS).unwrap(), said.emit());
     packet.link.src = mac;
-    packet
+    (args.get("on", "air".to_owned()), packet)
 }
 
 /// Returns a UDP datagram whose payload is the number of the next packet.
