@@ -56,7 +56,7 @@ fn drive(left: &str) -> Vec<String> {
 }
 
 /// The truck leaves the wireless LAN before its link is lost, and makes before it breaks: no datagram is lost in 20 minutes.
-/// The download goes on by both interfaces.
+/// The download continues by both interfaces.
 #[test]
 fn a_drive_of_20_minutes_loses_nothing() {
     let outcome = run(&[]);
@@ -77,7 +77,7 @@ fn a_drive_of_20_minutes_loses_nothing() {
 }
 
 /// Without a limit of the signal, the truck notices the end of the wireless LAN by its lost link. Then datagrams are lost until the
-/// registration by satellite, about 270 ms, and the 100 ms between two reports of the radio. On the way back, nothing is lost.
+/// registration by satellite, about 270 ms, and the 100 ms between two reports of the radio. When it comes back to the wireless LAN, nothing is lost.
 #[test]
 fn a_lost_link_costs_the_time_of_a_registration_by_satellite() {
     let outcome = run(&["mobile-node.weakest_signal=-94"]);

@@ -416,7 +416,7 @@ const SHORT_DRIVE: [&str; 6] = [
 ];
 
 /// A mobile node with a wireless LAN and a satellite terminal changes between them three times, each time before it loses the
-/// wireless LAN. It loses no datagram, and its download goes on.
+/// wireless LAN. It loses no datagram, and its download continues.
 #[test]
 fn a_node_with_two_radios_changes_its_interface() {
     let _turn = beside_others();
