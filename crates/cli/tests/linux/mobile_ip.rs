@@ -405,14 +405,14 @@ fn the_previous_foreign_agent_forwards_packets() {
     did_in_time(&output, lost <= 8 && without >= 12 && lost < without);
 }
 
-/// The changes of `mobile-ip/overlay` for a drive of 24 s: the truck leaves its home network, and visits the town.
+/// The changes of `mobile-ip/overlay` for a drive of 34 s: the truck leaves its home network, and visits the town.
 const SHORT_DRIVE: [&str; 6] = [
-    "duration=24s",
+    "duration=34s",
     "host.truck.course.2=[[\"0s\", -60], [\"4s\", -60], [\"6s\", -98]]",
     "host.truck.course.3=[[\"0s\", -98], [\"9s\", -98], [\"10s\", -60], [\"16s\", -60], [\"18s\", -98]]",
     "host.truck.course.4=[[\"0s\", -98]]",
     "constant-rate.stop=22s",
-    "bulk-server.duration=19s",
+    "bulk-server.duration=17s",
 ];
 
 /// A mobile node with a wireless LAN and a satellite terminal changes between them three times, each time before it loses the

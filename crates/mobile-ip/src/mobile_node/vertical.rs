@@ -45,6 +45,8 @@ impl MobileNode {
                 (None, Some(_)) => Why::AgentLost,
             };
             self.change_interface(now, index, why, out);
+            // The interface that was left may have another usable agent.
+            self.note_usable(now, out);
             choice = self.choice(now);
         }
         match choice {
