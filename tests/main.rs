@@ -23,3 +23,4 @@ mod sigma;
 mod sigma_stress;
 mod smooth_handoff;
 mod tunnels;
+mod vertical_handoff;

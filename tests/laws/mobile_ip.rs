@@ -47,6 +47,18 @@ pub(super) const MOBILE_NODE: &str = r#"
     lifetime = "4s"
     home_agent = { address = "10.1.0.2", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }
 "#;
+/// As above, with a further interface.
+pub(super) const TWO_RADIOS: &str = r#"
+    address = "10.1.0.7/16"
+    interface = "air"
+    lifetime = "4s"
+    home_agent = { address = "10.1.0.2", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }
+    preference = 1
+    weakest_signal = -80
+    further_interfaces = [{ name = "air2", preference = 0 }]
+    interface_hysteresis = "300ms"
+    simultaneous_bindings = true
+"#;
 
 /// The cache has room for two of three mobile nodes.
 pub(super) const CORRESPONDENT: &str = r#"
@@ -181,6 +193,18 @@ pub(super) fn to_mobile_node(rng: &mut Rng, _now: Instant) -> Post {
         challenge: None,
     };
     Post { rx: rx(1, PuntReason::Listen), from: Mac([2, 0, 0, 0, 0, src.octets()[1]]), bytes: said.emit() }
+}
+
+/// As [`to_mobile_node`], by one of two interfaces.
+pub(super) fn to_two_radios(rng: &mut Rng, now: Instant) -> Post {
+    let post = to_mobile_node(rng, now);
+    Post { rx: rx(1 + (rng.draw() % 2) as u16, PuntReason::Listen), ..post }
+}
+
+/// As [`answer`] to a mobile node, by one of two interfaces.
+pub(super) fn answer_two_radios(rng: &mut Rng, sent: &Packet) -> Option<Post> {
+    let post = answer(rng, sent, HOSTS[0])?;
+    Some(Post { rx: rx(1 + (rng.draw() % 2) as u16, PuntReason::Listen), ..post })
 }
 
 /// Returns the reply to a request that the role sent, as it arrives at `to`.

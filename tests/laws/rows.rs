@@ -35,6 +35,7 @@ enum Says {
     ForeignAgent,
     KeepingAgent,
     MobileNode,
+    TwoRadios,
     BindingCache,
     DhcpClient,
     DhcpServer,
@@ -188,6 +189,21 @@ pub(crate) const ROWS: &[Row] = &[
             "Mute",
             "stale_reply",
             "bad_authentication",
+        ],
+    },
+    Row {
+        kind: "mobile-ip/mobile-node",
+        config: mobile_ip::TWO_RADIOS,
+        interfaces: &["air", "air2"],
+        addresses: &[HOSTS[0]],
+        says: Says::TwoRadios,
+        reached: &[
+            "interface_usable",
+            "interface_unusable",
+            "preferred_interface",
+            "link_down",
+            "weak_signal",
+            "registered",
         ],
     },
     Row {
@@ -420,6 +436,7 @@ impl Row {
             Says::ForeignAgent => (mobile_ip::to_foreign_agent, Vec::new()),
             Says::KeepingAgent => (mobile_ip::to_keeping_agent, Vec::new()),
             Says::MobileNode => (mobile_ip::to_mobile_node, mobile_ip::commands()),
+            Says::TwoRadios => (mobile_ip::to_two_radios, mobile_ip::commands()),
             Says::BindingCache => (mobile_ip::to_correspondent, Vec::new()),
             Says::DhcpClient => (dhcp::to_client, dhcp::commands()),
             Says::DhcpServer => (dhcp::to_server, Vec::new()),
@@ -434,13 +451,15 @@ impl Row {
             }
         };
         let takes_packets = !matches!(self.says, Says::LocationManager | Says::Workload | Says::Carrier);
-        let tunes =
-            matches!(self.says, Says::Mobile | Says::MobileNode | Says::SigmaMobileNode | Says::Carrier);
+        let is_two = matches!(self.says, Says::TwoRadios);
+        let tunes = is_two
+            || matches!(self.says, Says::Mobile | Says::MobileNode | Says::SigmaMobileNode | Says::Carrier);
         let answer: Option<fn(&mut Rng, &Packet) -> Option<Post>> = match self.says {
             Says::ForeignAgent | Says::KeepingAgent => {
                 Some(|rng, sent| mobile_ip::answer(rng, sent, mobile_ip::VISITED))
             }
             Says::MobileNode => Some(|rng, sent| mobile_ip::answer(rng, sent, HOSTS[0])),
+            Says::TwoRadios => Some(mobile_ip::answer_two_radios),
             Says::DhcpClient => Some(dhcp::answer),
             Says::IndirectHost => Some(indirect_tcp::answer),
             _ => None,
@@ -450,7 +469,7 @@ impl Row {
             _ => None,
         };
         let interfaces = self.interfaces();
-        let hears = matches!(self.says, Says::SigmaMobileNode);
+        let hears = is_two || matches!(self.says, Says::SigmaMobileNode);
         let serves = match self.says {
             Says::SigmaMobileNode | Says::Correspondent => Some(Transport::Role("sctp")),
             Says::IndirectHost => Some(::indirect_tcp::TRANSPORT),

@@ -25,6 +25,14 @@ pub struct RoamConfig {
     /// If given, the host moves to the strongest cell. The value is a margin in dB: a cell must be stronger than the
     /// current cell by at least this margin. If absent, signal strengths are ignored.
     pub follow: Option<u8>,
+    /// Whether a change of the cell is recorded as a handoff of the host; default true. With several radios, another role of
+    /// the host may choose between them, and record the handoffs: then use false.
+    #[serde(default = "yes")]
+    pub handoffs: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// A place to which the host can move, and the cell that covers it.
@@ -52,8 +60,8 @@ pub struct Move {
 /// A cell that was last heard longer ago than this is out of reach: radios report every 100 ms.
 const FORGETS: Duration = Duration::from_millis(250);
 
-/// The role that moves the host. It sets a mark [`node::HANDOFF`] at each departure, with the fields `kind` (always
-/// `move`), `from` and `to`.
+/// The role that moves the host. With `handoffs`, it sets a mark [`node::HANDOFF`] at each departure, with the fields `kind`
+/// (always `move`), `from` and `to`.
 #[derive(Debug)]
 pub struct Roam {
     config: RoamConfig,
@@ -106,8 +114,10 @@ impl Roam {
     }
 
     fn go(&mut self, to: usize, out: &mut Outbox) {
-        let mark = Mark::new(self.name(), node::HANDOFF).with("kind", "move");
-        out.mark(mark.with("from", self.name_of(self.at)).with("to", self.name_of(to)));
+        if self.config.handoffs {
+            let mark = Mark::new(self.name(), node::HANDOFF).with("kind", "move");
+            out.mark(mark.with("from", self.name_of(self.at)).with("to", self.name_of(to)));
+        }
         self.tune(to, out);
     }
 
@@ -219,6 +229,7 @@ mod tests {
             places: (1..).zip(&places).map(place).collect(),
             moves: moves.iter().map(step).collect(),
             follow: None,
+            handoffs: true,
         };
         Roam::new(config, Interfaces(&["air".to_owned()]))
     }
@@ -242,6 +253,17 @@ mod tests {
         roam.handle(roam.deadline().unwrap(), Input::Timeout, &mut out);
         assert_eq!(tuned(&mut out), [Cell(1)]);
         assert_eq!(roam.deadline(), None);
+    }
+
+    #[test]
+    fn it_records_handoffs_unless_another_role_does() {
+        for (handoffs, marks) in [(true, 1), (false, 0)] {
+            let (mut roam, mut out) = (roam(&[(100, "foreign")]).unwrap(), Outbox::default());
+            roam.config.handoffs = handoffs;
+            roam.handle(roam.deadline().unwrap(), Input::Timeout, &mut out);
+            let is_mark = |effect: &Effect| matches!(effect, Effect::Do(Act::Mark(_)));
+            assert_eq!(out.drain_effects().filter(is_mark).count(), marks);
+        }
     }
 
     #[test]

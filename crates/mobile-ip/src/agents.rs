@@ -168,6 +168,12 @@ impl Agents {
         self.expiry.stop(who);
     }
 
+    /// Removes all agents.
+    pub(crate) fn forget_all(&mut self) {
+        self.list.clear();
+        self.expiry = Expiry::default();
+    }
+
     /// Lets an agent expire when a third of its lifetime has passed from now, because the link to the agent is down. An
     /// earlier expiry is kept.
     pub(crate) fn suspect(&mut self, now: Instant, who: Ipv4Addr) {

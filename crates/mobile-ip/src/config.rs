@@ -13,7 +13,9 @@ pub use buffer::{Buffering, Drain, KeepWhen};
 pub use correspondent::{CorrespondentConfig, TrustedHomeAgent};
 pub use foreign_agent::ForeignAgentConfig;
 pub use home_agent::HomeAgentConfig;
-pub use mobile_node::{AgentCell, CareOf, ForeignNetwork, MobileNodeConfig, Movement, ReverseTunnel};
+pub use mobile_node::{
+    AgentCell, CareOf, ForeignNetwork, FurtherInterface, MobileNodeConfig, Movement, ReverseTunnel,
+};
 pub use peer::{Peer, Replay, check_association};
 
 pub(crate) use peer::Associations;

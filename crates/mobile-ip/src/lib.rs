@@ -31,6 +31,7 @@ mod encapsulation;
 pub mod foreign_agent;
 pub mod home_agent;
 mod home_agents;
+mod interfaces;
 mod limiter;
 pub mod mark;
 pub mod message;

@@ -47,6 +47,10 @@ pub(crate) enum MobileIpEvent {
     AgentIgnored { agent: Ipv4Addr, policy: &'static str, why: &'static str },
     /// Movement detection decided that the mobile node stays with its agent, although the agent has expired or left.
     AgentKept { agent: Ipv4Addr, policy: &'static str, why: &'static str },
+    /// An interface of a mobile node with several interfaces became usable, or is not usable any more.
+    InterfaceChanged { interface: String, is_usable: bool },
+    /// A mobile node with several interfaces changes from one to another. `why` is the reason.
+    InterfaceChosen { from: String, to: String, why: &'static str },
     /// The mobile node uses this home agent from now on: the home agent before did not answer, was unreachable or was not
     /// known.
     HomeAgentChosen { home_agent: Ipv4Addr },
@@ -139,6 +143,16 @@ impl From<MobileIpEvent> for Mark {
                 decided("agent_ignored", agent, policy, why)
             }
             MobileIpEvent::AgentKept { agent, policy, why } => decided("agent_kept", agent, policy, why),
+            MobileIpEvent::InterfaceChanged { interface, is_usable } => {
+                let name = if is_usable { "interface_usable" } else { "interface_unusable" };
+                mobile(name).with("interface", interface)
+            }
+            MobileIpEvent::InterfaceChosen { from, to, why } => mobile(node::HANDOFF)
+                .with("kind", "interface")
+                .with("from", from)
+                .with("to", to)
+                .with("why", why)
+                .at(Span::Begins(Stage::PathSwitch)),
             MobileIpEvent::HomeAgentChosen { home_agent } => {
                 mobile("home_agent_chosen").with("home_agent", home_agent)
             }

@@ -10,21 +10,22 @@
 
 mod co_located;
 mod commands;
+mod link;
 mod options;
 mod received;
 mod reverse;
 mod routes;
 mod smooth;
+mod vertical;
 
-use crate::agents::{Agent, AgentChange, Agents, offered};
+use crate::agents::{Agent, AgentChange, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel};
 use crate::departure::Settings;
 use crate::encapsulation;
 use crate::home_agents::HomeAgents;
+use crate::interfaces::NodeInterface;
 use crate::mark::{MOBILE_NODE, MobileIpEvent};
-use crate::message::{
-    ALL_ROUTERS, Advertisement, AgentFlags, Received, Registration, RequestFlags, Solicitation,
-};
+use crate::message::{Advertisement, AgentFlags, Received, Registration, RequestFlags};
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
 use crate::refusal;
@@ -33,15 +34,17 @@ use crate::signals::Signals;
 use crate::tunnels::Tunnels;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Announcer, Class, Hop, Input, Link, Listen, Neighbor, Outbox, Refusals, Rng, Role, RouteKey, Rx,
+    Action, Announcer, Class, Hop, Input, Listen, Neighbor, Outbox, Refusals, Rng, Role, RouteKey, Rx,
     TimerName, Timers, Value,
 };
 use options::listens;
 use received::LastReceived;
 use reverse::Reverse;
 use std::collections::BTreeSet;
+pub use vertical::NOT_IN_USE;
+use vertical::OldPath;
 use wire::ipv4;
-use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason, nanos_of};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 
 /// The reason to drop a packet of this host: the node has no route through an agent. It has chosen no agent yet, or its
 /// last foreign agent has expired or left. Through an expired agent, the node still sends while its registration holds
@@ -66,28 +69,14 @@ const REGISTRATION_PAUSE: Duration = Duration::from_secs(1);
 /// The link may come up repeatedly. This is the shortest time between two such events that each permit a registration
 /// without [`REGISTRATION_PAUSE`] (not from an RFC).
 const DEBOUNCE: Duration = Duration::from_millis(500);
-/// The pause between the first three solicitations. Then the pause doubles each time, up to one minute (RFC 5944,
-/// section 2.4).
-const SOLICITATION_PAUSE: Duration = Duration::from_secs(1);
-const QUICK_SOLICITATIONS: u32 = 3;
-const LONGEST_SOLICITATION_PAUSE: Duration = Duration::from_mins(1);
-/// Each pause between solicitations is longer by a random time, which is less than the pause divided by this number (not
-/// from an RFC). RFC 5944, section 2.4, requires random times: mobile nodes that lose an agent at the same time must not
-/// all repeat their solicitations at the same time.
-const SOLICITATION_SPREAD: u64 = 4;
 /// The maximum number of [`MobileIpEvent::AgentIgnored`] that are recorded until an agent is chosen or the link comes up
 /// (not from an RFC). Advertisements are not authenticated, so a host can send them with many addresses.
 const IGNORED: usize = 32;
 /// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 
-/// The MTU of an interface in bytes, until its link comes up and reports it.
-const ETHERNET_MTU: u16 = 1500;
-
 #[derive(Clone, Copy, Debug)]
 enum Timer {
-    /// The next solicitation is due.
-    Solicit,
     /// The pause between registrations has ended: the node may register with `next`.
     Hold,
     /// The wait for a reply has ended: the request is repeated, or another agent is tried.
@@ -98,11 +87,13 @@ enum Timer {
     Expire,
     /// The Binding Update for the previous foreign agent is to be sent again.
     Update,
+    /// Another interface may be better now.
+    Interface,
 }
 
 impl TimerName for Timer {
     const ALL: &'static [Self] =
-        &[Self::Solicit, Self::Hold, Self::Retry, Self::Renew, Self::Expire, Self::Update];
+        &[Self::Hold, Self::Retry, Self::Renew, Self::Expire, Self::Update, Self::Interface];
     fn index(self) -> usize {
         self as usize
     }
@@ -112,11 +103,15 @@ impl TimerName for Timer {
 #[derive(Debug)]
 pub struct MobileNode {
     config: MobileNodeConfig,
-    iface: Iface,
     home: Ipv4Addr,
     listens: Vec<Listen>,
     registrar: Registrar,
-    agents: Agents,
+    /// The interface in use: that of the agent in use, or the one on which the node searches for an agent.
+    used: NodeInterface,
+    /// The further interfaces.
+    others: Vec<NodeInterface>,
+    /// The agent of another interface to which packets are still sent; `None` if packets are sent by `used`.
+    old_path: Option<OldPath>,
     signals: Signals,
     /// The co-located care-of address; not used if the node takes care-of addresses from foreign agents.
     own: OwnAddress,
@@ -129,22 +124,8 @@ pub struct MobileNode {
     tunnels: Tunnels,
     announcer: Announcer,
     timers: Timers<Timer, 6>,
-    /// The link address of the interface; `None` while the link is down.
-    mac: Option<Mac>,
-    /// The MTU of the interface in bytes.
-    mtu: u16,
     /// The agent in use: the agent that was chosen last. `None` if none was chosen, or if it was lost.
     attached: Option<Ipv4Addr>,
-    /// With `link_trigger`: whether the link came up, and no usable agent was heard since. Then the node registers with
-    /// the next usable agent that it hears.
-    triggered: bool,
-    /// Whether the link came up, and [`MobileIpEvent::AgentHeard`] was not recorded since.
-    detecting: bool,
-    /// When the link last came up and permitted a registration without [`REGISTRATION_PAUSE`].
-    hinted: Option<Instant>,
-    /// Whether the link came up once more within [`DEBOUNCE`] of `hinted`. If so, the node may register when
-    /// [`DEBOUNCE`] has passed since `hinted`.
-    hinted_again: bool,
     /// When the last registration with an agent began; `None` if the next registration needs no pause.
     chosen: Option<Instant>,
     /// The agent to register with when the pause between registrations has ended.
@@ -152,9 +133,6 @@ pub struct MobileNode {
     /// An agent that has expired, through which packets are still sent while the registration with it holds and the
     /// link does not change.
     kept: Option<Ipv4Addr>,
-    /// When the link came up last.
-    linked: Instant,
-    solicitations: u32,
     /// The random numbers of the pauses between solicitations.
     rng: Rng,
     /// The agents that movement detection decided not to use, each with the reason, since an agent was chosen and since
@@ -173,11 +151,16 @@ impl MobileNode {
     pub fn new(config: MobileNodeConfig, interfaces: Interfaces<'_>, rng: Rng) -> Result<Self, ConfigError> {
         config.check()?;
         let iface = interfaces.number("interface", &config.interface)?;
+        let used = NodeInterface::new(iface, &config.first_interface(), config.care_of);
+        let mut others = Vec::new();
+        for further in &config.further_interfaces {
+            let iface = interfaces.number("further_interfaces", &further.name)?;
+            others.push(NodeInterface::new(iface, further, config.care_of));
+        }
         let solicitations = rng.fork("solicitations");
         Ok(Self {
-            iface,
             home: config.address.address,
-            listens: listens(iface, &config),
+            listens: listens(&used, &others, &config),
             registrar: Registrar::new(
                 config.address.address,
                 HomeAgents::new(config.address, &config.home_agent, &config.backup_home_agents),
@@ -186,7 +169,9 @@ impl MobileNode {
                 Settings::of(&config),
                 rng,
             ),
-            agents: Agents::of_node(config.care_of),
+            used,
+            others,
+            old_path: None,
             signals: Signals::new(&config),
             own: OwnAddress::new(&config, iface),
             fixed: None,
@@ -194,18 +179,10 @@ impl MobileNode {
             tunnels: Tunnels::default(),
             announcer: Announcer::new(config.announcements.clone()),
             timers: Timers::default(),
-            mac: None,
-            mtu: ETHERNET_MTU,
             attached: None,
-            triggered: false,
-            detecting: false,
-            hinted: None,
-            hinted_again: false,
             chosen: None,
             next: None,
             kept: None,
-            linked: Instant::ZERO,
-            solicitations: 0,
             rng: solicitations,
             ignored: BTreeSet::new(),
             received: LastReceived::default(),
@@ -216,72 +193,7 @@ impl MobileNode {
 
     fn start(&mut self, out: &mut Outbox) {
         self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
-    }
-
-    // --- the link --------------------------------------------------------------------------------------------------
-
-    fn link(&mut self, now: Instant, link: Link<'_>, out: &mut Outbox) {
-        match link {
-            Link::Up { mac, cell, mtu, .. } => {
-                self.leave_own_address(out);
-                (self.mac, self.mtu) = (Some(mac), mtu);
-                self.linked = now;
-                self.detecting = true;
-                self.ignored.clear();
-                self.end_kept(out);
-                out.mark(MobileIpEvent::LinkUp.into());
-                self.own.link_up(now, cell, out);
-                if self.config.link_trigger || self.attached.is_none() {
-                    self.hint(now, out);
-                }
-            }
-            // The radio cannot tune to the requested cell, so the link is unchanged.
-            Link::Down(Link::UNSUPPORTED) => {}
-            Link::Heard(cell, strength) => self.signals.hear(now, cell, strength),
-            Link::Down(_) => {
-                self.mac = None;
-                self.timers.stop(Timer::Solicit);
-                self.leave_own_address(out);
-                self.end_kept(out);
-                if let (true, Some(agent)) = (self.config.link_trigger, self.attached) {
-                    self.agents.suspect(now, agent);
-                }
-            }
-        }
-    }
-
-    /// Solicits at once, because the link came up and the node may have moved. With `link_trigger`, the node then
-    /// registers with the next usable agent that it hears.
-    fn hint(&mut self, now: Instant, out: &mut Outbox) {
-        self.triggered = self.config.link_trigger;
-        if self.triggered {
-            // The agent in `next` was heard before the link changed, so it may be out of reach now.
-            self.next = None;
-            self.timers.stop(Timer::Hold);
-        }
-        if self.hinted.is_none_or(|at| now >= at + DEBOUNCE) {
-            self.hinted = Some(now);
-            self.chosen = None;
-        } else {
-            self.hinted_again = true;
-        }
-        self.solicitations = 0;
-        self.solicit(now, out);
-    }
-
-    /// Sends a solicitation, and sets the time of the next one. Does nothing while the link is down.
-    fn solicit(&mut self, now: Instant, out: &mut Outbox) {
-        if self.mac.is_none() {
-            return;
-        }
-        let solicitation = Solicitation { src: self.home, dst: ALL_ROUTERS };
-        let mac = Mac::of_group(ALL_ROUTERS).unwrap_or(Mac::BROADCAST);
-        out.send(self.iface, Packet::new(mac, solicitation.emit()));
-        self.solicitations += 1;
-        let doublings = (self.solicitations + 1).saturating_sub(QUICK_SOLICITATIONS).min(6);
-        let pause = (SOLICITATION_PAUSE * (1 << doublings)).min(LONGEST_SOLICITATION_PAUSE);
-        let random = self.rng.draw() % (nanos_of(pause) / SOLICITATION_SPREAD).max(1);
-        self.timers.set(Timer::Solicit, now + pause + Duration::from_nanos(random));
+        self.start_interfaces(out);
     }
 
     // --- agents (RFC 5944, section 2.4) ----------------------------------------------------------------------------
@@ -295,7 +207,8 @@ impl MobileNode {
     ) -> Result<(), Reason> {
         let advertisement = Advertisement::parse(&rx.header, rx.payload(packet))?;
         let (agent, mac) = (advertisement.src, packet.link.src);
-        if rx.iface != self.iface || mac.is_group() || !ipv4::is_host(agent) || agent == self.home {
+        let heard_on = self.interface(rx.iface).ok_or(IMPLAUSIBLE_AGENT)?;
+        if mac.is_group() || !ipv4::is_host(agent) || agent == self.home {
             return Err(IMPLAUSIBLE_AGENT);
         }
         // The node signs the care-of address in its request, but the advertisement is not authenticated. So the care-of
@@ -305,34 +218,59 @@ impl MobileNode {
         if offered(&advertisement).is_some_and(is_none) {
             return Err(IMPLAUSIBLE_AGENT);
         }
-        let known = self.agents.get(agent).filter(|known| known.heard >= self.linked);
+        let known = heard_on.agents.get(agent).filter(|known| known.heard >= heard_on.linked);
         if known.is_some_and(|known| known.mac != mac) {
             return Err(ANOTHER_LINK_ADDRESS);
         }
+        let is_in_use = rx.iface == self.used.iface;
         if advertisement.lifetime == 0 {
             self.refused.count(AGENT_LEFT);
-            self.agents.forget(agent);
-            self.lost(now, agent, None, out);
+            self.forget(rx.iface, agent);
+            if is_in_use {
+                self.lost(now, agent, None, out);
+            }
             return Ok(());
         }
         // An agent that takes no new visitors is removed from the list, unless it is the agent in use.
         // A home agent takes its own mobile nodes, also if it is a foreign agent that takes no visitors.
         let is_busy = advertisement.flags.has(AgentFlags::BUSY) && !self.is_home_agent(agent);
-        if is_busy && self.attached != Some(agent) {
-            self.agents.forget(agent);
+        let keep = if is_in_use { self.attached } else { self.old_path.map(|old| old.agent) };
+        if is_busy && keep != Some(agent) {
+            self.forget(rx.iface, agent);
             return Ok(());
         }
         self.registrar.hear_challenge(agent, advertisement.challenge.clone());
-        let change = self.agents.hear(now, &advertisement, mac, self.attached);
+        let home_agent = self.registrar.home_agent();
+        let Some(heard_on) = self.interface_mut(rx.iface) else { return Ok(()) };
+        let change = heard_on.agents.hear(now, &advertisement, mac, keep);
         // The home agent in use comes first, if it is heard too.
         if advertisement.flags.has(AgentFlags::HOME)
-            && self.agents.get(self.registrar.home_agent()).is_none()
+            && heard_on.agents.get(home_agent).is_none()
             && self.registrar.select_home_agent(agent)
         {
             out.mark(MobileIpEvent::HomeAgentChosen { home_agent: agent }.into());
         }
-        self.decide(now, agent, change, out);
+        if is_in_use {
+            self.decide(now, agent, change, out);
+        } else {
+            self.heard_elsewhere(rx.iface);
+        }
         Ok(())
+    }
+
+    /// Removes an agent from the list of an interface.
+    fn forget(&mut self, iface: Iface, agent: Ipv4Addr) {
+        if let Some(own) = self.interface_mut(iface) {
+            own.agents.forget(agent);
+        }
+    }
+
+    /// Ends the solicitations by an interface that is not in use, because an agent was heard on it.
+    fn heard_elsewhere(&mut self, iface: Iface) {
+        let home_agent = self.registrar.home_agent();
+        if let Some(other) = self.interface_mut(iface).filter(|other| other.has_agent(home_agent)) {
+            (other.solicit_at, other.solicitations) = (None, 0);
+        }
     }
 
     // --- movement detection (RFC 5944, section 2.4.2) --------------------------------------------------------------
@@ -343,10 +281,10 @@ impl MobileNode {
             policy: self.config.movement,
             home_first: self.config.home_first,
             home_agent: self.registrar.home_agent(),
-            agents: &self.agents,
+            agents: &self.used.agents,
             signals: &self.signals,
             in_use: self.attached,
-            triggered: self.triggered,
+            triggered: self.used.triggered,
             registered: self.timers.due(Timer::Expire).is_some(),
             lifetime: self.config.lifetime.as_secs() as u16,
         }
@@ -358,14 +296,14 @@ impl MobileNode {
             return;
         }
         let decision = self.situation(now).decide(Occurrence::Heard(agent, change));
-        self.triggered = false;
+        self.used.triggered = false;
         if self.attached == Some(agent) {
-            self.timers.stop(Timer::Solicit);
+            self.used.solicit_at = None;
             self.detected(agent, out);
         }
         match decision {
             Decision::Register(agent, why) => {
-                self.timers.stop(Timer::Solicit);
+                self.used.solicit_at = None;
                 self.turn(now, agent, why, out);
             }
             Decision::Stay(Why::SameAgent) | Decision::Search(_) => {}
@@ -389,21 +327,21 @@ impl MobileNode {
     /// Records the end of movement detection if the agent was heard since the link came up. A timer can choose an agent
     /// that was heard before, and that may be out of reach now.
     fn detected_if_heard(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
-        if self.agents.get(agent).is_some_and(|known| known.heard >= self.linked) {
+        if self.used.agents.get(agent).is_some_and(|known| known.heard >= self.used.linked) {
             self.detected(agent, out);
         }
     }
 
     /// Records the end of movement detection, at most once after each time that the link came up.
     fn detected(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
-        if std::mem::take(&mut self.detecting) {
+        if std::mem::take(&mut self.used.detecting) {
             out.mark(MobileIpEvent::AgentHeard { agent }.into());
         }
     }
 
     /// Returns whether the node can register through this agent ([`Agents::is_usable`]).
     fn is_usable(&self, agent: Ipv4Addr) -> bool {
-        self.agents.is_usable(agent, self.registrar.home_agent())
+        self.used.agents.is_usable(agent, self.registrar.home_agent())
     }
 
     /// Returns whether an address is the home address or the co-located care-of address.
@@ -417,7 +355,7 @@ impl MobileNode {
 
     /// Registers with an agent, now or when the pause between registrations has ended.
     fn choose(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
-        let debounced = self.hinted.filter(|_| self.hinted_again).map(|at| at + DEBOUNCE);
+        let debounced = self.used.hinted.filter(|_| self.used.hinted_again).map(|at| at + DEBOUNCE);
         let free = self.chosen.map(|at| at + REGISTRATION_PAUSE);
         let free = free.map(|free| debounced.map_or(free, |debounced| free.min(debounced)));
         if let Some(free) = free.filter(|free| now < *free) {
@@ -434,11 +372,13 @@ impl MobileNode {
 
     fn attach(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
         // The agent may have stopped taking registrations since it was chosen.
-        let Some(known) = self.agents.get(agent).filter(|_| self.is_usable(agent)).cloned() else { return };
+        let Some(known) = self.used.agents.get(agent).filter(|_| self.is_usable(agent)).cloned() else {
+            return;
+        };
         let left = self.attached.replace(agent).filter(|left| *left != agent);
         self.chosen = Some(now);
-        if std::mem::take(&mut self.hinted_again) {
-            self.hinted = Some(now);
+        if std::mem::take(&mut self.used.hinted_again) {
+            self.used.hinted = Some(now);
         }
         self.detected_if_heard(agent, out);
         let kept = self.kept.take().filter(|kept| *kept != agent);
@@ -446,15 +386,16 @@ impl MobileNode {
             self.end_tunnel_to(left, out);
         }
         for left in left.filter(|left| !self.is_home_agent(*left)).into_iter().chain(kept) {
-            out.neighbor(self.iface, left, None);
+            out.neighbor(self.used.iface, left, None);
         }
         if self.is_home_agent(agent) {
             // The tunnel to an own care-of address stays open as long as the node has the address: packets may be under way.
             self.end_reverse(out);
             self.unfix_router(out);
+            self.end_old_path(out);
             self.return_home(now, known.mac, out);
         } else if self.own.address().is_some() {
-            out.neighbor(self.iface, agent, Neighbor::At(known.mac));
+            out.neighbor(self.used.iface, agent, Neighbor::At(known.mac));
             self.visit(out);
         } else {
             self.leave_home(agent, known.mac, known.registered_only, out);
@@ -467,7 +408,7 @@ impl MobileNode {
     /// Returns what to register with an agent. `None` if the agent is not in the list, or is a foreign agent with
     /// registration lifetime 0: a request for lifetime 0 would end the registration.
     fn target(&self, agent: Ipv4Addr) -> Option<Target> {
-        let known = self.agents.get(agent)?;
+        let known = self.used.agents.get(agent)?;
         let at_home = self.is_home_agent(agent);
         if !at_home && known.registration_lifetime == 0 {
             return None;
@@ -482,6 +423,7 @@ impl MobileNode {
             flags: self
                 .config
                 .flags()
+                .with(RequestFlags::SIMULTANEOUS, self.asks_simultaneous())
                 .with(RequestFlags::REVERSE, self.asks_reverse(known))
                 .with(RequestFlags::DECAPSULATION, own.is_some())
                 .with(
@@ -524,7 +466,7 @@ impl MobileNode {
     /// Ends the use of `agent`, because there is no agent to register with, and solicits. `last` is as in
     /// [`Self::lost`].
     fn search(&mut self, now: Instant, agent: Ipv4Addr, last: Option<&Agent>, out: &mut Outbox) {
-        if self.own.address().is_some() && self.mac.is_some() {
+        if self.own.address().is_some() && self.used.mac.is_some() {
             return self.register_directly(now, out);
         }
         self.attached = None;
@@ -547,14 +489,14 @@ impl MobileNode {
     /// came up.
     fn is_registered_by(&self, agent: &Agent) -> bool {
         let holds = agent.care_of.is_some() && agent.care_of == self.registrar.care_of();
-        holds && self.mac.is_some() && agent.heard >= self.linked
+        holds && self.used.mac.is_some() && agent.heard >= self.used.linked
     }
 
     /// Removes the agent in `kept`, if there is one. From now on, packets are dropped with [`NO_AGENT`].
     fn end_kept(&mut self, out: &mut Outbox) {
         if let Some(agent) = self.kept.take() {
             self.end_tunnel_to(agent, out);
-            out.neighbor(self.iface, agent, None);
+            out.neighbor(self.used.iface, agent, None);
             self.route(Action::Drop(NO_AGENT), Action::Drop(NO_AGENT), out);
         }
     }
@@ -571,7 +513,7 @@ impl MobileNode {
         if packet.link.dst == Mac::ZERO {
             out.send_routed(packet); // to the home agent, through the router of the visited network
         } else {
-            out.send(self.iface, packet);
+            out.send(self.used.iface, packet);
         }
         self.timers.set(Timer::Retry, retry);
         self.timers.stop(Timer::Renew);
@@ -590,7 +532,7 @@ impl MobileNode {
         }
         let received = Received::of(rx.header, rx.payload(packet))?;
         let Registration::Reply(reply) = received.message else { return Err(refusal::UNEXPECTED) };
-        if rx.iface != self.iface {
+        if rx.iface != self.used.iface {
             return Err(refusal::UNEXPECTED);
         }
         match self.registrar.reply(now, received.ip.src, &reply)? {
@@ -614,9 +556,10 @@ impl MobileNode {
                 // After an authenticated denial by a foreign agent, another agent is tried. After any other denial, the
                 // node waits as without a reply. If the denial was not authenticated, the home agent's reply may still
                 // arrive.
-                let other = self.situation(now).other_agent().filter(|_| by_agent && is_proven);
-                if let Some(other) = other {
-                    self.turn(now, other, Why::Denied, out);
+                match self.situation(now).other_agent() {
+                    Some(other) if by_agent && is_proven => self.turn(now, other, Why::Denied, out),
+                    None if by_agent && is_proven => _ = self.leave_interface(now, Why::Denied, out),
+                    _ => {}
                 }
             }
         }
@@ -636,7 +579,11 @@ impl MobileNode {
             self.detected(agent, out);
         }
         self.timers.stop(Timer::Retry);
-        self.solicitations = 0;
+        self.used.solicitations = 0;
+        if self.end_old_path(out) {
+            let way = self.way_by_agent();
+            self.route(way, way, out);
+        }
         let is_late = self.config.movement == Movement::Expiry;
         let at_home = self.is_at_home();
         let lifetime = if lifetime == 0 && is_late && at_home {
@@ -659,9 +606,9 @@ impl MobileNode {
         if self.reverse_directly(out) {
             return;
         }
-        let known = self.attached.and_then(|agent| Some((agent, self.agents.get(agent)?)));
+        let known = self.attached.and_then(|agent| Some((agent, self.used.agents.get(agent)?)));
         if let Some((agent, known)) = known.filter(|_| !at_home) {
-            let forward = Action::Forward(Hop::mac(self.iface, known.mac));
+            let forward = Action::Forward(Hop::mac(self.used.iface, known.mac));
             let is_tunnel = self.asks_reverse(known) && self.own.address().is_none();
             if is_tunnel && self.config.reverse_tunnel == ReverseTunnel::Encapsulating {
                 self.tunnel_to(agent, forward, out);
@@ -678,8 +625,10 @@ impl MobileNode {
         }
         let is_denied = self.registrar.has_unproven_denial();
         let turns = self.registrar.attempts() >= PATIENCE || is_denied;
+        let why = if is_denied { Why::Denied } else { Why::NoReply };
         match self.situation(now).other_agent().filter(|_| turns) {
-            Some(other) => self.turn(now, other, if is_denied { Why::Denied } else { Why::NoReply }, out),
+            Some(other) => self.turn(now, other, why, out),
+            None if turns && self.leave_interface(now, why, out) => {}
             None => self.register(now, out),
         }
     }
@@ -687,9 +636,11 @@ impl MobileNode {
     // --- time ------------------------------------------------------------------------------------------------------
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some((agent, last)) = self.agents.expired(now) {
+        while let Some((agent, last)) = self.used.agents.expired(now) {
             self.lost(now, agent, Some(&last), out);
         }
+        self.expire_elsewhere(now, out);
+        self.solicit_if_due(now, out);
         self.announcer.timeout(now, out);
         if self.own.timeout(now, out) {
             self.own_address_ready(now, out);
@@ -699,7 +650,6 @@ impl MobileNode {
         }
         while let Some(timer) = self.timers.pop(now) {
             match timer {
-                Timer::Solicit => self.solicit(now, out),
                 Timer::Hold => {
                     if let Some(agent) = self.next.take() {
                         self.choose(now, agent, out);
@@ -709,6 +659,21 @@ impl MobileNode {
                 Timer::Renew => self.renew(now, out),
                 Timer::Expire => self.expire(now, out),
                 Timer::Update => self.follow_departure(now, out),
+                Timer::Interface => {} // the interfaces are reviewed after each input
+            }
+        }
+    }
+
+    /// Removes the agents that have expired on interfaces that are not in use.
+    fn expire_elsewhere(&mut self, now: Instant, out: &mut Outbox) {
+        let home_agent = self.registrar.home_agent();
+        for other in &mut self.others {
+            let mut has_expired = false;
+            while other.agents.expired(now).is_some() {
+                has_expired = true;
+            }
+            if has_expired && !other.has_agent(home_agent) {
+                other.solicit(now, self.home, &mut self.rng, out);
             }
         }
     }
@@ -758,37 +723,41 @@ impl Role for MobileNode {
             }
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
-            Input::Link(iface, link) if iface == self.iface => self.link(now, link, out),
+            Input::Link(iface, link) => self.link(now, iface, link, out),
             Input::Command(id, command) => {
                 let answer = self.command(now, command, out);
                 out.answer(id, answer);
             }
             Input::Notification(notification) => self.notified(now, notification, out),
             Input::Wall(zero) => self.registrar.set_clock(zero),
-            Input::Link(..)
-            | Input::Idle(..)
+            Input::Idle(..)
             | Input::Notice(_)
             | Input::Stream(..)
             | Input::Serve(..)
             | Input::Failed(_)
             | Input::Stored(_) => {}
         }
+        self.review_interfaces(now, out);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let due =
-            [self.timers.next(), self.agents.due(), self.announcer.due(), self.own.due(), self.tunnels.due()];
-        due.into_iter().flatten().min()
+        let due = [self.timers.next(), self.announcer.due(), self.own.due(), self.tunnels.due()];
+        let interfaces = [&self.used].into_iter().chain(&self.others).map(NodeInterface::due);
+        due.into_iter().chain(interfaces).flatten().min()
     }
 
     fn status(&self) -> Value {
-        let agents = self.agents.iter().map(|(who, _)| Value::from(who)).collect();
+        let agents = self.used.agents.iter().map(|(who, _)| Value::from(who)).collect();
         let first = [
             ("state", Value::from(self.registrar.state())),
             ("agent", self.attached.map_or(Value::None, Value::from)),
         ];
         let last = [("agents", Value::List(agents)), ("refused", self.refused.status())];
         let tunnels = self.tunnels.status(self.registrar.clock());
-        Value::map(first.into_iter().chain(self.registrar.status()).chain(last).chain(tunnels))
+        let all = [(&self.used, true)].into_iter().chain(self.others.iter().map(|other| (other, false)));
+        let all = Value::List(all.map(|(own, is_in_use)| own.status(is_in_use)).collect());
+        let several = (!self.others.is_empty()).then_some(("interfaces", all));
+        let own = first.into_iter().chain(self.registrar.status()).chain(last).chain(tunnels);
+        Value::map(own.chain(several))
     }
 }

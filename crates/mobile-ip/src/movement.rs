@@ -71,6 +71,12 @@ pub(crate) enum Why {
     NoReply,
     /// The agent in use denied the request.
     Denied,
+    /// The agent is on an interface that is preferred to the one in use.
+    PreferredInterface,
+    /// The link of the interface in use is down.
+    LinkDown,
+    /// The signal of the interface in use is too weak.
+    WeakSignal,
 }
 
 impl Why {
@@ -95,6 +101,9 @@ impl Why {
             Self::RegistrationEnds => "registration_ends",
             Self::NoReply => "no_reply",
             Self::Denied => "denied",
+            Self::PreferredInterface => "preferred_interface",
+            Self::LinkDown => "link_down",
+            Self::WeakSignal => "weak_signal",
         }
     }
 }

@@ -59,6 +59,7 @@ transcripts! {
     a_foreign_agent_names_itself_to_the_previous_one: "foreign-agent-arrival";
     a_previous_foreign_agent_forwards: "foreign-agent-departure";
     packets_of_correspondents_are_delivered_and_forwarded: "foreign-agent-direct";
+    a_mobile_node_chooses_an_interface: "mobile-node-interfaces";
     a_mobile_node_names_its_previous_agent: "mobile-node-smooth";
     without_a_hint_the_silence_of_an_agent_has_to_tell: "mobile-node-without-trigger";
 }

@@ -404,3 +404,43 @@ fn the_previous_foreign_agent_forwards_packets() {
     assert!(status.iter().all(serde_json::Value::is_null), "{status:?}");
     did_in_time(&output, lost <= 8 && without >= 12 && lost < without);
 }
+
+/// The changes of `mobile-ip/overlay` for a drive of 34 s: the truck leaves its home network, and visits the town.
+const SHORT_DRIVE: [&str; 6] = [
+    "duration=34s",
+    "host.truck.course.2=[[\"0s\", -60], [\"4s\", -60], [\"6s\", -98]]",
+    "host.truck.course.3=[[\"0s\", -98], [\"9s\", -98], [\"10s\", -60], [\"16s\", -60], [\"18s\", -98]]",
+    "host.truck.course.4=[[\"0s\", -98]]",
+    "constant-rate.stop=22s",
+    "bulk-server.duration=17s",
+];
+
+/// A mobile node with a wireless LAN and a satellite terminal changes between them three times, each time before it loses the
+/// wireless LAN. It loses no datagram, and its download continues.
+#[test]
+fn a_node_with_two_radios_changes_its_interface() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let settings = SHORT_DRIVE.iter().flat_map(|setting| ["--set", setting]);
+    let words: Vec<&str> =
+        ["run", "mobile-ip/overlay", "--on", "linux"].into_iter().chain(settings).collect();
+    let output = run(&words, out.path());
+    assert_held(&output, "mobile-ip-overlay on linux");
+    let run = kept_run(out.path());
+    let handoffs = run["summary"]["handoffs"].as_array().unwrap();
+    let to: Vec<_> = handoffs.iter().map(|one| (one["kind"].as_str(), one["to"].as_str())).collect();
+    let changes = ["air2", "air", "air2"].map(|to| (Some("interface"), Some(to)));
+    let lost: u64 = handoffs.iter().map(|one| one["flows"][0]["lost"].as_u64().unwrap_or(0)).sum();
+    if !did_in_time(&output, to == changes && lost == 0) {
+        return;
+    }
+    assert_eq!((to.as_slice(), lost), (&changes[..], 0), "{handoffs:?}");
+    let hosts = run["linux"]["hosts"].as_array().unwrap();
+    let truck = hosts.iter().find(|host| host["name"] == "truck").unwrap();
+    let status = &truck["summary"]["status"]["mobile_node"];
+    let interfaces = status["interfaces"].as_array().unwrap();
+    let in_use = interfaces.iter().filter(|one| one["state"] == "in_use");
+    assert_eq!(in_use.map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>(), ["air2"], "{status}");
+    let flows = std::fs::read_to_string(kept(out.path()).join("flows.csv")).unwrap();
+    assert_eq!(flows.lines().filter(|line| line.contains("completed")).count(), 2, "{flows}");
+}

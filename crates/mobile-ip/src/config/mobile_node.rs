@@ -18,6 +18,13 @@ const MOST_HYSTERESIS: u8 = 60;
 /// The longest `expected_round_trip` (not from an RFC).
 const LONGEST_ROUND_TRIP: Duration = Duration::from_mins(1);
 
+/// The greatest number of `further_interfaces` (not from an RFC).
+const MOST_FURTHER: usize = 7;
+/// The signals that a radio can report, in dBm.
+const RANGE_OF_SIGNALS: std::ops::RangeInclusive<i16> = -130..=0;
+/// The longest `interface_hysteresis` (not from an RFC).
+const LONGEST_HYSTERESIS: Duration = Duration::from_mins(10);
+
 /// The maximum of `named_packets`: they fit into one IP Filter Extension if they have one source.
 const MOST_NAMED: usize = 100;
 
@@ -30,8 +37,33 @@ pub struct MobileNodeConfig {
     #[serde(deserialize_with = "text")]
     #[schemars(schema_with = "node::config::schema::interface_address")]
     pub address: InterfaceAddress,
-    /// The name of the interface that moves between networks.
+    /// The name of the interface that moves between networks. With `further_interfaces`, the mobile node begins with this one.
     pub interface: String,
+    /// The preference of `interface`, from 0 to 255; default 0. It has an effect with `further_interfaces` only.
+    #[serde(default)]
+    pub preference: u8,
+    /// The weakest signal, in dBm, with which `interface` is usable: see `further_interfaces`. Without this key, signals do not
+    /// matter.
+    #[serde(default)]
+    pub weakest_signal: Option<i16>,
+    /// Further interfaces, at most 7, for example of a satellite beside a wireless LAN (not from an RFC). The mobile node hears
+    /// agents on all interfaces, and uses one. `movement` decides between the agents of one interface. An interface is usable
+    /// while its link is up, an agent is heard on it, and its signal is not weaker than its `weakest_signal`. From an interface
+    /// that is not usable, the mobile node changes at once to the usable one with the highest preference. It needs
+    /// `care_of = "agent"`.
+    #[serde(default)]
+    #[schemars(length(max = 7))]
+    pub further_interfaces: Vec<FurtherInterface>,
+    /// The time for which an interface with a higher preference must have been usable before the mobile node changes to it; at
+    /// most `10min`, default `2s` (not from an RFC). Each interruption begins this time again.
+    #[serde(default = "interface_hysteresis", deserialize_with = "span")]
+    #[schemars(schema_with = "node::config::schema::span")]
+    pub interface_hysteresis: Duration,
+    /// Whether a mobile node with several interfaces receives by all of them, and sends by the old one until the registration by
+    /// the new one is accepted, if the old one can still be used; default true. If false, it uses one interface at a time: it
+    /// changes at once, and drops the data that arrive by the others (`interface_not_in_use`).
+    #[serde(default = "yes")]
+    pub make_before_break: bool,
     /// The home agent, with the security association that signs requests. The address may be the broadcast address of
     /// the home network: then the mobile node asks the home agents of this network for their address (RFC 5944, section
     /// 3.6.1.2).
@@ -97,7 +129,8 @@ pub struct MobileNodeConfig {
     #[schemars(schema_with = "node::config::schema::span")]
     pub expected_round_trip: Duration,
     /// Whether the mobile node asks for simultaneous bindings (flag S); default false (RFC 5944, section 3.6.1.1). Then
-    /// the home agent keeps its earlier care-of addresses, and sends a copy of each packet to each of them.
+    /// the home agent keeps its earlier care-of addresses, and sends a copy of each packet to each of them. With
+    /// `further_interfaces`, the mobile node asks only while another interface is usable.
     #[serde(default)]
     pub simultaneous_bindings: bool,
     /// Whether the mobile node receives the broadcasts of its home network, at home and away (flag B); default false
@@ -156,6 +189,22 @@ pub struct MobileNodeConfig {
     #[serde(default = "announcements", deserialize_with = "spans")]
     #[schemars(schema_with = "node::config::schema::spans")]
     pub announcements: Vec<Duration>,
+}
+
+/// A further interface of a mobile node.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FurtherInterface {
+    /// The name of the interface.
+    pub name: String,
+    /// A higher value is preferred, from 0 to 255. Between interfaces with the same value, the mobile node changes only if the
+    /// one in use is not usable.
+    pub preference: u8,
+    /// The weakest signal, in dBm, with which the interface is usable, from -130 to 0. The last report of the signal of its cell
+    /// counts. So the mobile node can leave it before its link is lost. Without this key, signals do not matter.
+    #[serde(default)]
+    #[schemars(range(min = -130, max = 0))]
+    pub weakest_signal: Option<i16>,
 }
 
 /// Where a mobile node's care-of address comes from. With a co-located care-of address, the mobile node registers
@@ -268,7 +317,6 @@ impl MobileNodeConfig {
     /// Returns the flags of a request for a binding, except those that depend on the agent.
     pub(crate) const fn flags(&self) -> RequestFlags {
         RequestFlags(0)
-            .with(RequestFlags::SIMULTANEOUS, self.simultaneous_bindings)
             .with(RequestFlags::BROADCAST, self.broadcasts)
             .with(RequestFlags(self.numbers.private_flag), self.private_bindings)
     }
@@ -291,6 +339,7 @@ impl MobileNodeConfig {
             return Err(ConfigError::new("backup_home_agents", problem));
         }
         self.check_care_of()?;
+        self.check_interfaces()?;
         if self.expected_round_trip > LONGEST_ROUND_TRIP {
             return Err(ConfigError::new("expected_round_trip", "must be at most 60s"));
         }
@@ -344,6 +393,47 @@ impl MobileNodeConfig {
         }
         Ok(())
     }
+}
+
+impl MobileNodeConfig {
+    /// Returns the interface of the key `interface`, in the form of a further one.
+    pub(crate) fn first_interface(&self) -> FurtherInterface {
+        FurtherInterface {
+            name: self.interface.clone(),
+            preference: self.preference,
+            weakest_signal: self.weakest_signal,
+        }
+    }
+
+    fn check_interfaces(&self) -> Result<(), ConfigError> {
+        let wrong = |problem: &str| Err(ConfigError::new("further_interfaces", problem));
+        if self.further_interfaces.len() > MOST_FURTHER {
+            return wrong(&format!("must be at most {MOST_FURTHER} interfaces"));
+        }
+        if !self.further_interfaces.is_empty() && self.care_of != CareOf::Agent {
+            return wrong("needs `care_of = \"agent\"`");
+        }
+        let mut known = BTreeSet::from([self.interface.as_str()]);
+        if let Some(twice) = self.further_interfaces.iter().find(|further| !known.insert(&further.name)) {
+            return wrong(&format!("`{}` must be listed once", twice.name));
+        }
+        let signals = RANGE_OF_SIGNALS;
+        if self.weakest_signal.is_some_and(|weakest| !signals.contains(&weakest)) {
+            return Err(ConfigError::new("weakest_signal", "must be from -130 to 0 dBm"));
+        }
+        let mut further = self.further_interfaces.iter().filter_map(|further| further.weakest_signal);
+        if further.any(|weakest| !signals.contains(&weakest)) {
+            return wrong("`weakest_signal` must be from -130 to 0 dBm");
+        }
+        if self.interface_hysteresis > LONGEST_HYSTERESIS {
+            return Err(ConfigError::new("interface_hysteresis", "must be at most 10min"));
+        }
+        Ok(())
+    }
+}
+
+const fn interface_hysteresis() -> Duration {
+    Duration::from_secs(2)
 }
 
 const fn lifetime() -> Duration {

@@ -43,21 +43,25 @@ impl MobileNode {
 
     /// Registers with the care-of address that is usable now. At home, the node does not use it.
     pub(super) fn own_address_ready(&mut self, now: Instant, out: &mut Outbox) {
-        let heard =
-            |agent: &Ipv4Addr| self.agents.get(*agent).is_some_and(|known| known.heard >= self.linked);
+        let heard = |agent: &Ipv4Addr| {
+            self.used.agents.get(*agent).is_some_and(|known| known.heard >= self.used.linked)
+        };
         let present = self.attached.filter(heard);
-        if self.mac.is_none() || present.is_some_and(|agent| self.is_home_agent(agent)) {
+        if self.used.mac.is_none() || present.is_some_and(|agent| self.is_home_agent(agent)) {
             return;
         }
-        self.agents.uses = Uses::Required;
-        self.detecting = false; // the network was detected before the address was acquired
-        let heard =
-            self.agents.iter().filter(|(who, known)| known.heard >= self.linked && self.is_usable(*who));
+        self.used.agents.uses = Uses::Required;
+        self.used.detecting = false; // the network was detected before the address was acquired
+        let heard = self
+            .used
+            .agents
+            .iter()
+            .filter(|(who, known)| known.heard >= self.used.linked && self.is_usable(*who));
         match heard.max_by_key(|(who, known)| (known.heard, *who)).map(|(who, _)| who) {
             Some(agent) => {
                 // The agent was heard before: no solicitation is due, and its next advertisement is no new one.
-                self.triggered = false;
-                self.timers.stop(Timer::Solicit);
+                self.used.triggered = false;
+                self.used.solicit_at = None;
                 self.choose(now, agent, out);
             }
             None => self.register_directly(now, out),
@@ -69,13 +73,13 @@ impl MobileNode {
         let Some(target) = self.direct_target() else { return };
         let left = self.attached.take().filter(|left| !self.is_home_agent(*left));
         for left in left.into_iter().chain(self.kept.take()) {
-            out.neighbor(self.iface, left, None);
+            out.neighbor(self.used.iface, left, None);
         }
         self.next = None;
-        self.triggered = false;
+        self.used.triggered = false;
         self.chosen = Some(now);
         self.timers.stop(Timer::Hold);
-        self.timers.stop(Timer::Solicit);
+        self.used.solicit_at = None;
         self.visit(out);
         self.registrar.turn_to(Some(target));
         self.register(now, out);
@@ -88,7 +92,7 @@ impl MobileNode {
     /// answered (RFC 5944, section 4.6); requests for the care-of address are.
     pub(super) fn visit(&mut self, out: &mut Outbox) {
         self.announcer.stop(self.home);
-        out.neighbor(self.iface, self.home, Neighbor::Mute);
+        out.neighbor(self.used.iface, self.home, Neighbor::Mute);
         self.fix_router(out);
         let way = self.own.first_hop().unwrap_or(Action::Drop(NO_AGENT));
         // While the node registers again with the same care-of address, its reverse tunnel stays.
@@ -103,14 +107,14 @@ impl MobileNode {
     /// node should not broadcast ARP requests (RFC 5944, sections 4.2.1 and 4.6).
     fn fix_router(&mut self, out: &mut Outbox) {
         let router = self.own.router().filter(|router| self.attached != Some(*router));
-        let heard = |router| self.agents.get(router).filter(|known| known.heard >= self.linked);
+        let heard = |router| self.used.agents.get(router).filter(|known| known.heard >= self.used.linked);
         let known = router.and_then(|router| Some((router, heard(router)?.mac)));
         if self.fixed == known.map(|(router, _)| router) {
             return;
         }
         self.unfix_router(out);
         if let Some((router, mac)) = known {
-            out.neighbor(self.iface, router, Neighbor::At(mac));
+            out.neighbor(self.used.iface, router, Neighbor::At(mac));
             self.fixed = Some(router);
         }
     }
@@ -118,7 +122,7 @@ impl MobileNode {
     /// Lets ARP find the link address of the router again.
     pub(super) fn unfix_router(&mut self, out: &mut Outbox) {
         if let Some(router) = self.fixed.take() {
-            out.neighbor(self.iface, router, None);
+            out.neighbor(self.used.iface, router, None);
         }
     }
 
@@ -127,14 +131,14 @@ impl MobileNode {
         if !self.own.leave(out) {
             return;
         }
-        self.agents.uses = Uses::None;
+        self.used.agents.uses = Uses::None;
         self.end_reverse(out);
         self.unfix_router(out);
         if self.is_at_home() {
             return;
         }
         if let Some(agent) = self.attached.take() {
-            out.neighbor(self.iface, agent, None);
+            out.neighbor(self.used.iface, agent, None);
         }
         self.registrar.turn_to(None);
         self.timers.stop(Timer::Retry);
@@ -160,6 +164,7 @@ impl MobileNode {
             flags: self
                 .config
                 .flags()
+                .with(RequestFlags::SIMULTANEOUS, self.asks_simultaneous())
                 .with(RequestFlags::REVERSE, self.config.reverse_tunnel != ReverseTunnel::None)
                 .with(RequestFlags::DECAPSULATION, true)
                 .with(encapsulation::asks(self.config.encapsulation), true),

@@ -27,7 +27,7 @@ impl MobileNode {
         command: &Command,
         out: &mut Outbox,
     ) -> Result<Value, String> {
-        let heard = || self.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
+        let heard = || self.used.agents.iter().map(|(who, _)| who.to_string()).collect::<Vec<_>>().join(", ");
         let agent = match command.args.get("agent") {
             None if self.attached.is_none() && self.own.address().is_some() => {
                 self.register_directly(now, out);

@@ -5,10 +5,11 @@ use super::MobileNode;
 use crate::agents::Agent;
 use crate::config::{CareOf, MobileNodeConfig, ReverseTunnel};
 use crate::encapsulation;
+use crate::interfaces::NodeInterface;
 use crate::mark::MobileIpEvent;
 use crate::message::{ADVERTISEMENT, ALL_SYSTEMS, AgentFlags, PORT};
 use node::{Action, Class, Encap, Lifetime, Listen, Outbox, Proto, Route, RouteKey, Rx, TunnelKinds};
-use wire::{Iface, Instant, Ipv4Addr, Packet, ipv4, tunnel};
+use wire::{Instant, Ipv4Addr, Packet, ipv4, tunnel};
 
 impl MobileNode {
     /// Returns whether the node asks for a reverse tunnel when it registers through this agent. With its own care-of
@@ -32,7 +33,7 @@ impl MobileNode {
     /// (RFC 3024, section 5.2), of the kind of the registration. Packets to the agent itself are not in the tunnel.
     pub(super) fn tunnel_to(&self, agent: Ipv4Addr, forward: Action, out: &mut Outbox) {
         let kind = encapsulation::kind(self.registrar.held_flags());
-        let mtu = self.mtu.saturating_sub(kind.overhead() as u16);
+        let mtu = self.used.mtu.saturating_sub(kind.overhead() as u16);
         let tunnel = Action::Tunnel(Encap { kind, ..Encap::new(self.home, agent, mtu) });
         let lifetime = Lifetime::Permanent;
         out.route(RouteKey::to(Class::HOST, agent), Route::new(forward, lifetime));
@@ -70,10 +71,10 @@ impl MobileNode {
     pub(super) fn broadcast(&self, rx: Rx, packet: Packet) -> Result<Packet, Packet> {
         let own = self.config.address;
         let is_broadcast = |to| to == Ipv4Addr::BROADCAST || own.is_broadcast(to);
-        if !self.config.broadcasts || rx.iface != self.iface {
+        if !self.config.broadcasts || self.interface(rx.iface).is_none() {
             return Err(packet);
         }
-        let at_home = self.is_at_home();
+        let at_home = self.is_at_home() && rx.iface == self.used.iface;
         if at_home && is_broadcast(rx.header.dst) {
             return Ok(packet);
         }
@@ -93,13 +94,17 @@ impl MobileNode {
 }
 
 /// Returns the traffic for which a mobile node listens.
-pub(super) fn listens(iface: Iface, config: &MobileNodeConfig) -> Vec<Listen> {
-    let mut listens = vec![
-        Listen::Group(iface, ALL_SYSTEMS),
-        Listen::Group(iface, Ipv4Addr::BROADCAST),
-        Listen::Local(Proto::Icmp(ADVERTISEMENT)),
-        Listen::Local(Proto::Udp(PORT)),
-    ];
+pub(super) fn listens(
+    used: &NodeInterface,
+    others: &[NodeInterface],
+    config: &MobileNodeConfig,
+) -> Vec<Listen> {
+    let broadcast = config.address.broadcast().filter(|_| config.broadcasts);
+    let groups = [ALL_SYSTEMS, Ipv4Addr::BROADCAST].into_iter().chain(broadcast);
+    let ifaces = [used].into_iter().chain(others).map(|own| own.iface);
+    let on_links = ifaces.flat_map(|iface| groups.clone().map(move |group| Listen::Group(iface, group)));
+    let mut listens: Vec<Listen> = on_links.collect();
+    listens.extend([Listen::Local(Proto::Icmp(ADVERTISEMENT)), Listen::Local(Proto::Udp(PORT))]);
     if config.reverse_tunnel != ReverseTunnel::None && config.care_of != CareOf::Agent {
         listens.push(Listen::IcmpAbout(Proto::IpIp));
     }
@@ -110,7 +115,6 @@ pub(super) fn listens(iface: Iface, config: &MobileNodeConfig) -> Vec<Listen> {
     }
     if config.broadcasts {
         listens.push(Listen::Local(Proto::IpIp));
-        listens.extend(config.address.broadcast().map(|to| Listen::Group(iface, to)));
     }
     listens
 }

@@ -49,7 +49,7 @@ impl MobileNode {
     /// Records a packet to the home address that arrived on the link.
     fn note(&mut self, rx: &Rx) {
         let most = self.config.named_packets;
-        if most > 0 && rx.iface == self.iface && rx.header.dst == self.home {
+        if most > 0 && self.interface(rx.iface).is_some() && rx.header.dst == self.home {
             self.received.add(&rx.header, most);
         }
     }
@@ -65,17 +65,17 @@ impl MobileNode {
         let departure = self.registrar.departure();
         let message = departure.as_ref().and_then(|departure| departure.names(self.home, named, &numbers));
         if let Some(bytes) = message {
-            out.send(self.iface, Packet::new(mac, bytes));
+            out.send(self.used.iface, Packet::new(mac, bytes));
         }
     }
 
     /// Asks the foreign agent that has accepted the registration to keep packets, if the configuration says so.
     pub(super) fn ask_to_keep(&mut self, now: Instant, out: &mut Outbox) {
-        let mac = self.attached.and_then(|agent| self.agents.get(agent)).map(|agent| agent.mac);
+        let mac = self.attached.and_then(|agent| self.used.agents.get(agent)).map(|agent| agent.mac);
         if let Some(mac) = mac.filter(|_| self.config.ask_to_keep)
             && let Some(bytes) = self.registrar.asks_to_keep(now)
         {
-            out.send(self.iface, Packet::new(mac, bytes));
+            out.send(self.used.iface, Packet::new(mac, bytes));
         }
     }
 }

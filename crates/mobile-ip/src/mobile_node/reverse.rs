@@ -59,7 +59,7 @@ impl MobileNode {
 
     /// Returns the largest datagram, in bytes, inside a tunnel by IP in IP through the interface.
     fn tunnel_mtu(&self) -> u16 {
-        self.mtu.saturating_sub(Kind::IpInIp.overhead() as u16)
+        self.used.mtu.saturating_sub(Kind::IpInIp.overhead() as u16)
     }
 
     /// Forgets the reverse tunnel, if there is one. The caller sets the routes of this host's other packets.

@@ -9,23 +9,25 @@ impl MobileNode {
     /// The caller sends the request to the home agent after this call (RFC 5944, section 4.6).
     pub(super) fn return_home(&mut self, now: Instant, home_agent: Mac, out: &mut Outbox) {
         let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
-        let hop = |to| Action::Forward(Hop { iface: self.iface, to });
+        let hop = |to| Action::Forward(Hop { iface: self.used.iface, to });
         self.route(hop(to), hop(NextHop::OnLink), out);
-        out.neighbor(self.iface, self.home, None);
-        if let Some(mac) = self.mac {
-            self.announcer.announce(now, (self.iface, self.home), mac, out);
+        out.neighbor(self.used.iface, self.home, None);
+        if let Some(mac) = self.used.mac {
+            self.announcer.announce(now, (self.used.iface, self.home), mac, out);
         }
     }
 
     /// Sets the routes and ARP of a visitor: only ARP requests of the agent are answered. The caller sends the request
-    /// after this call (RFC 5944, section 4.6).
+    /// after this call (RFC 5944, section 4.6). While there is an old path, packets are still sent by it.
     pub(super) fn leave_home(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
         self.announcer.stop(self.home);
-        out.neighbor(self.iface, self.home, Neighbor::Mute);
-        out.neighbor(self.iface, agent, Neighbor::At(mac));
-        let way = Action::Forward(Hop::mac(self.iface, mac));
+        out.neighbor(self.used.iface, self.home, Neighbor::Mute);
+        out.neighbor(self.used.iface, agent, Neighbor::At(mac));
+        let way = Action::Forward(Hop::mac(self.used.iface, mac));
         let way = if registered_only { Action::Drop(NOT_REGISTERED) } else { way };
-        self.route(way, way, out);
+        if self.old_path.is_none() {
+            self.route(way, way, out);
+        }
     }
 
     /// Sets the routes of this host's own packets: `near` to the home network, and `far` to all other networks. The

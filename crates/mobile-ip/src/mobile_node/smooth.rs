@@ -12,7 +12,7 @@ impl MobileNode {
     /// Sends the Binding Update to the previous agent if it is due, and sets the time of the next one. Ends the handoff if the
     /// previous agent does not forward packets any more.
     pub(super) fn follow_departure(&mut self, now: Instant, out: &mut Outbox) {
-        let mac = self.attached.and_then(|agent| self.agents.get(agent)).map(|agent| agent.mac);
+        let mac = self.attached.and_then(|agent| self.used.agents.get(agent)).map(|agent| agent.mac);
         let (home, numbers) = (self.home, self.config.numbers);
         let departure = self.registrar.departure();
         if let Some((previous, care_of)) = departure.as_mut().and_then(Departure::take_new) {
@@ -24,8 +24,8 @@ impl MobileNode {
             } else {
                 let previous = departure.previous;
                 let (bytes, attempt) = departure.repeat(now, home, &numbers);
-                if let Some(mac) = mac.filter(|_| self.mac.is_some()) {
-                    out.send(self.iface, Packet::new(mac, bytes));
+                if let Some(mac) = mac.filter(|_| self.used.mac.is_some()) {
+                    out.send(self.used.iface, Packet::new(mac, bytes));
                     out.mark(HandoffEvent::UpdateRepeated { previous, attempt }.into());
                 }
             }

@@ -97,6 +97,7 @@ impl Cast for MobileIp {
             "home-agent" => (&["home", "up"], &["10.1.0.2/16", "10.9.0.2/24"]),
             "foreign-agent" => (&["visited", "up"], &["10.3.0.1/24", "10.9.0.3/24"]),
             "correspondent" => (&["other", "up"], &["10.8.0.2/24", "10.2.0.2/24"]),
+            _ if changes.contains("further_interfaces") => (&["air", "air2"], &["10.1.0.7/16"]),
             _ => (&["air"], &["10.1.0.7/16"]),
         };
         let owned: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -125,7 +126,7 @@ impl Cast for MobileIp {
             let address: InterfaceAddress = address.parse().unwrap();
             node.add_address(Instant::ZERO, Iface(number), address);
         }
-        if names.len() > 1 {
+        if names.contains(&"up") {
             let action = Action::Forward(Hop::mac(Iface(2), person("router").1));
             let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::ANY };
             node.set_route(Instant::ZERO, key, Route::new(action, Lifetime::Permanent));
@@ -138,7 +139,7 @@ impl Cast for MobileIp {
             ["request", from, ref args @ ..] => request(teller, from, &Args::new(args)),
             ["again"] => teller.cast.last.clone().unwrap(),
             ["reply", ref args @ ..] => reply(teller, &Args::new(args)),
-            ["advert", from, ref args @ ..] => ("air".to_owned(), advert(from, &Args::new(args))),
+            ["advert", from, ref args @ ..] => advert(from, &Args::new(args)),
             ["solicit", ref on @ ..] => {
                 let (src, mac) = person("mn");
                 let dst = mobile_ip::message::ALL_ROUTERS;
@@ -403,17 +404,18 @@ fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
     let from = args.get("from", "ha".to_owned());
     let (src, mac) = person(&from);
     let (iface, dst) = if args.has("from") {
-        ("air", args.get("at", HOME))
+        (args.get("on", "air".to_owned()), args.get("at", HOME))
     } else {
-        ("up", person(&args.get("to", "fa".to_owned())).0)
+        ("up".to_owned(), person(&args.get("to", "fa".to_owned())).0)
     };
     let [from, to] = [src, dst].map(|address| SocketAddrV4::new(address, PORT));
     let mut packet = Packet::new(Mac::ZERO, datagram(from, to, 64, &reply.emit()));
     packet.link.src = mac;
-    (iface.to_owned(), packet)
+    (iface, packet)
 }
 
-fn advert(from: &str, args: &Args<'_>) -> Packet {
+/// Returns the advertisement of an agent, and the interface by which it arrives: the argument `on`, default `air`.
+fn advert(from: &str, args: &Args<'_>) -> (String, Packet) {
     let (src, mac) = person(from);
     let foreign = from != "ha";
     let mut flags = if foreign { AgentFlags::FOREIGN } else { AgentFlags::HOME };
@@ -439,7 +441,7 @@ fn advert(from: &str, args: &Args<'_>) -> Packet {
     };
     let mut packet = Packet::new(Mac::of_group(ALL_SYSTEMS).unwrap(), said.emit());
     packet.link.src = mac;
-    packet
+    (args.get("on", "air".to_owned()), packet)
 }
 
 /// Returns a UDP datagram whose payload is the number of the next packet.

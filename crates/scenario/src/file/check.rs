@@ -7,6 +7,7 @@ use super::error::{ScenarioError, Source, Wrong};
 use super::layout::Layout;
 use super::limits::{mtu, name_of_interface};
 use super::nearest::did_you_mean;
+use super::networks::AIR;
 use super::{Access, Contention, Duplex, Hears, Host, Scenario, moves, protocol, segment};
 use crate::application::Application;
 use std::collections::{BTreeMap, BTreeSet};
@@ -206,15 +207,18 @@ fn nets(scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Checks that a host has at most one role of each kind. A host may have several applications of the same kind.
+/// Checks that a host has at most one role of each kind. A host may have several applications of the same kind, and a role
+/// `apps/roam` for each of its radios.
 fn one_of_a_kind(layout: &Layout) -> Result<(), Wrong> {
     for (name, host) in layout.hosts() {
         let mut before = BTreeSet::new();
         for (index, role) in host.role.iter().enumerate() {
             let Some(kind) = role.get("kind").and_then(toml::Value::as_str) else { continue };
-            if Application::of_kind(kind).is_none() && !before.insert(kind) {
+            let radio = role.get("interface").and_then(toml::Value::as_str).unwrap_or(AIR);
+            let (each, radio) = if kind == "apps/roam" { (" for each radio", radio) } else { ("", "") };
+            if Application::of_kind(kind).is_none() && !before.insert((kind, radio)) {
                 let problem = format!(
-                    "`{name}` has a role `{kind}` already; a host can have only one role of this kind"
+                    "`{name}` has a role `{kind}` already; a host can have only one role of this kind{each}"
                 );
                 return Err((format!("host.{name}.role[{index}].kind"), problem));
             }

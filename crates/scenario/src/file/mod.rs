@@ -478,6 +478,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("mobile-ip/download", include_str!("../../../../scenarios/mobile-ip/download.toml")),
     ("mobile-ip/drive", include_str!("../../../../scenarios/mobile-ip/drive.toml")),
     ("mobile-ip/narrow-path", include_str!("../../../../scenarios/mobile-ip/narrow-path.toml")),
+    ("mobile-ip/overlay", include_str!("../../../../scenarios/mobile-ip/overlay.toml")),
     ("mobile-ip/route-optimization", include_str!("../../../../scenarios/mobile-ip/route-optimization.toml")),
     ("mobile-ip/smooth-handoff", include_str!("../../../../scenarios/mobile-ip/smooth-handoff.toml")),
     ("mobile-ip/soak", include_str!("../../../../scenarios/mobile-ip/soak.toml")),

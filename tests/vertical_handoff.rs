@@ -1,0 +1,119 @@
+//! Simulated runs of a mobile node with a wireless LAN and a satellite terminal: a drive of 20 minutes.
+
+use recorder::handoff::{FlowCost, Handoff};
+use recorder::run::Outcome;
+use scenario::{Scenario, Setting};
+use trace::{Record, What};
+use wire::{Duration, Instant};
+
+const SCENARIO: &str = include_str!("../scenarios/mobile-ip/overlay.toml");
+
+/// The changes of the interface in the order of the drive: the interface and the reason.
+const DRIVE: [&str; 10] = [
+    "air2 weak_signal",
+    "air preferred_interface",
+    "air2 weak_signal",
+    "air preferred_interface",
+    "air2 weak_signal",
+    "air preferred_interface",
+    "air2 weak_signal",
+    "air preferred_interface",
+    "air2 weak_signal",
+    "air preferred_interface",
+];
+
+fn run(settings: &[&str]) -> Outcome {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    let plan = Scenario::plan("overlay.toml", SCENARIO, &settings, 1).unwrap();
+    let outcome = recorder::run::simulate(plan).unwrap();
+    assert_eq!(outcome.doubts, []);
+    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
+    assert!(outcome.ledger.balances());
+    outcome
+}
+
+/// Returns the lost datagrams of each change of the interface.
+fn lost(outcome: &Outcome) -> Vec<u64> {
+    let of = |handoff: &Handoff| handoff.flows.iter().filter(|cost| cost.flow == 0).map(FlowCost::lost).sum();
+    outcome.handoffs.iter().filter(|handoff| handoff.kind == "interface").map(of).collect()
+}
+
+/// Returns the changes of the interface: the new one and the reason.
+fn changes(records: &[Record]) -> Vec<String> {
+    let change = |record: &Record| match &record.what {
+        What::Marked(mark) if mark.name == node::HANDOFF => {
+            let field = |name| mark.fields.iter().find(|(key, _)| *key == name).unwrap().1.as_text().unwrap();
+            Some(format!("{} {}", field("to"), field("why")))
+        }
+        _ => None,
+    };
+    records.iter().filter_map(change).collect()
+}
+
+/// The first five changes of the interface.
+const FIRST: [&str; 3] = ["duration=345s", "constant-rate.stop=343s", "bulk-server.duration=300s"];
+
+fn run_first(settings: &[&str]) -> Outcome {
+    run(&[&FIRST[..], settings].concat())
+}
+
+/// Returns the first five changes with the reason `left` in place of the weak signal.
+fn first(left: &str) -> Vec<String> {
+    DRIVE[..5].iter().map(|change| change.replace("weak_signal", left)).collect()
+}
+
+/// The truck leaves the wireless LAN before its link is lost, and makes before it breaks: no datagram is lost in 20 minutes.
+/// The download continues by both interfaces.
+#[test]
+fn a_drive_of_20_minutes_loses_nothing() {
+    let outcome = run(&[]);
+    assert_eq!(changes(&outcome.records), DRIVE);
+    assert_eq!(lost(&outcome), [0; 10]);
+    assert_eq!(outcome.handoffs.len(), 10, "the moves between cells of a radio are no handoffs");
+    let [datagrams, download] = outcome.flows.as_slice() else { panic!("{:?}", outcome.flows) };
+    assert_eq!((datagrams.lost, download.lost), (0, 0));
+    assert_eq!(datagrams.bytes, 160 * (50 * 1194 + 1));
+    assert!(download.longest_stall < Duration::from_secs(1), "{:?}", download.longest_stall);
+    let read = |from: u64, to: u64| {
+        let [from, to] = [from, to].map(|at| Instant::from_millis(at * 1000));
+        let arrivals = download.arrivals.iter().filter(|arrival| (from..to).contains(&arrival.at));
+        arrivals.map(|arrival| arrival.bytes).sum::<u64>() / to.since(from).as_secs()
+    };
+    let [home, mine, town] = [read(10, 120), read(400, 800), read(190, 240)];
+    assert!(home > 2 * mine && town > 2 * mine && mine > 40_000, "{home} {mine} {town} bytes/s");
+}
+
+/// Without a limit of the signal, the truck notices the end of the wireless LAN by its lost link. Then datagrams are lost until the
+/// registration by satellite, about 270 ms, and the 100 ms between two reports of the radio. When it comes back to the wireless
+/// LAN, nothing is lost.
+#[test]
+fn a_lost_link_costs_the_time_of_a_registration_by_satellite() {
+    let outcome = run_first(&["mobile-node.weakest_signal=-94"]);
+    assert_eq!(changes(&outcome.records), first("link_down"));
+    let lost = lost(&outcome);
+    let (leaves, returns) = (lost.iter().step_by(2), lost.iter().skip(1).step_by(2));
+    assert!(leaves.clone().all(|lost| (14..=20).contains(lost)) && returns.sum::<u64>() == 0, "{lost:?}");
+}
+
+/// A node that uses one interface at a time loses what is under way on the old path, in both directions.
+#[test]
+fn break_before_make_loses_what_is_under_way() {
+    let outcome = run_first(&["mobile-node.make_before_break=false"]);
+    assert_eq!(changes(&outcome.records), DRIVE[..5]);
+    let lost = lost(&outcome);
+    assert!(lost.iter().all(|lost| (13..=20).contains(lost)), "{lost:?}");
+    let is_its =
+        |record: &&Record| matches!(&record.what, What::Dropped(_, _, why) if why == "interface_not_in_use");
+    assert!(outcome.records.iter().filter(is_its).count() > 70);
+}
+
+/// With simultaneous bindings, the packets still arrive by satellite when the wireless LAN is lost. At the dealership, the truck is
+/// at home, and has no binding: there it loses packets.
+#[test]
+fn simultaneous_bindings_bridge_a_lost_link() {
+    let outcome = run_first(&["mobile-node.weakest_signal=-94", "mobile-node.simultaneous_bindings=true"]);
+    assert_eq!(changes(&outcome.records), first("link_down"));
+    let lost = lost(&outcome);
+    assert!(lost[0] >= 14 && lost[1..].iter().sum::<u64>() == 0, "{lost:?}");
+    assert!(outcome.ledger.copied > 1000, "the home agent sends copies");
+}
