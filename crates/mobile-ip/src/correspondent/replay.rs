@@ -2,7 +2,7 @@
 
 use crate::config::Replay;
 use auth::ReplayWindow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use wire::{Ipv4Addr, Reason, Rng, ntp_distance};
 
 /// The Binding Update has no Identification, so a repetition could not be recognized.
@@ -10,16 +10,20 @@ pub const NO_IDENTIFICATION: Reason = Reason("no_identification");
 /// The Binding Update has neither the nonce that the last one announced, nor that of the last Binding Request.
 pub const WRONG_NONCE: Reason = Reason("wrong_nonce");
 
+/// The maximum number of Binding Requests to one home agent whose nonces are remembered (not from the draft). The answers to earlier
+/// ones are refused, and cause another Request.
+const ASKED: usize = 16;
+
 /// What is known about the Binding Updates of one home agent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     /// A Binding Update about a mobile node without an entry must be later than this timestamp. It is the latest one
     /// that an entry had which was removed, and at least the start of this host.
     floor: u64,
     /// The nonce of the next Binding Update, from the last one; `None` if there was none.
     next: Option<u32>,
-    /// The nonce of the last Binding Request; `None` if it was used.
-    asked: Option<u32>,
+    /// The nonces of the last Binding Requests that were not used, the oldest first; at most [`ASKED`].
+    asked: VecDeque<u32>,
 }
 
 /// What is known about the Binding Updates of each home agent. Its size does not depend on the number of mobile nodes.
@@ -44,7 +48,7 @@ impl ReplayState {
 
     fn of(&mut self, home_agent: Ipv4Addr) -> &mut Known {
         let floor = self.started;
-        self.known.entry(home_agent).or_insert(Known { floor, next: None, asked: None })
+        self.known.entry(home_agent).or_insert(Known { floor, next: None, asked: VecDeque::new() })
     }
 
     /// Checks the Identification of an authentic Binding Update that arrives at `now`. `last` is the Identification of
@@ -65,11 +69,15 @@ impl ReplayState {
                 window.check(now, last.or(Some(known.floor)), identification).map_err(Reason::from)?;
             }
             Replay::Nonces => {
-                let this = Some(identification as u32);
-                if this != known.next && this != known.asked {
-                    return Err(WRONG_NONCE);
-                }
-                (known.next, known.asked) = (Some((identification >> 32) as u32), None);
+                let this = identification as u32;
+                // The answers to earlier Requests are older.
+                let used = match known.asked.iter().position(|asked| *asked == this) {
+                    Some(place) => place + 1,
+                    None if known.next == Some(this) => known.asked.len(),
+                    None => return Err(WRONG_NONCE),
+                };
+                known.asked.drain(..used);
+                known.next = Some((identification >> 32) as u32);
             }
         }
         Ok(identification)
@@ -89,7 +97,11 @@ impl ReplayState {
         match style {
             Replay::Timestamps => now,
             Replay::Nonces => {
-                self.of(home_agent).asked = Some(random as u32);
+                let asked = &mut self.of(home_agent).asked;
+                if asked.len() >= ASKED {
+                    asked.pop_front();
+                }
+                asked.push_back(random as u32);
                 random
             }
         }
@@ -145,5 +157,22 @@ mod tests {
         let lost = state.request(0, AGENT, Replay::Nonces) & 0xffff_ffff;
         assert!(check(&mut state, 8, 7), "the announced nonce is valid all the same");
         assert!(!check(&mut state, 9, lost));
+    }
+
+    /// The entries of two mobile nodes end at the same time, so two Requests are under way.
+    #[test]
+    fn each_request_under_way_may_be_answered_in_order() {
+        let mut state = state();
+        let mut ask = |count| {
+            (0..count).map(|_| state.request(0, AGENT, Replay::Nonces) & 0xffff_ffff).collect::<Vec<_>>()
+        };
+        let many = ask(ASKED + 1);
+        let check = |state: &mut ReplayState, next: u64, this: u64| {
+            state.check(0, AGENT, Replay::Nonces, None, Some(next << 32 | this)).is_ok()
+        };
+        assert!(!check(&mut state, 5, many[0]), "too many were sent since");
+        assert!(check(&mut state, 5, many[1]) && check(&mut state, 6, many[2]));
+        assert!(check(&mut state, 7, many[4]) && !check(&mut state, 8, many[3]), "it is older");
+        assert!(check(&mut state, 8, 7) && !check(&mut state, 9, many[5]), "the announced nonce is later");
     }
 }
