@@ -4,7 +4,7 @@
 use super::{Layer, Problem, flags, identification, lifetime, position, rest};
 use ::mobile_ip::message::{Acknowledge, Binding, Generalized, Numbers, Update, Warning};
 
-/// The letters of the flags of a Binding Update, from the highest bit (draft-ietf-mobileip-optim-09, section 3.3).
+/// The letters of the flags of a Binding Update, from the highest bit (draft-ietf-mobileip-optim-09, section 4.3).
 const UPDATE_FLAGS: [&str; 8] = ["A", "I", "M", "G", "4", "5", "6", "7"];
 
 /// Returns the fields of a message of route optimization, which begins at the offset `at`. `None` if the bytes begin with
