@@ -15,7 +15,7 @@ export WAYFARE_FAILED ?= $(CURDIR)/target/failed
 .PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes tests-on-linux lane-that-reproduces lane-that-compares \
 	lane-that-computes lane-that-fuzzes conformance \
 	released reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
-	agree hunt hunt-linux mip-peers registrations fragments kept-packets
+	agree hunt hunt-linux mip-peers registrations fragments kept-packets soak-mobile-ip handoff-costs
 
 # Runs two scenarios in the simulator and with real daemons: a handoff with UDP, and a download with TCP. Then it compares all
 # protocols.
@@ -217,6 +217,17 @@ moves-linux:
 # A host that downloads by Indirect TCP moves from router to router a hundred times: 150 seconds.
 handoffs: setup-test
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture a_hundred_handoffs
+
+# A mobile node moves a thousand times, one move every 2 s, under TCP in both directions, and agents crash every 100 s: in the
+# simulator (minutes), and between kernels (34 minutes, as root).
+soak-mobile-ip: setup-test
+	$(CARGO) test --release --locked -p house-tests --test house -- --ignored --nocapture many_handoffs::soak
+	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture mobile_ip_soak
+
+# What a handoff of Mobile IP costs in a network of 1 ms, in a thousand moves each: lost packets, and stalls of a download. Minutes, in
+# the simulator.
+handoff-costs:
+	$(CARGO) test --release --locked -p house-tests --test house -- --ignored --nocapture --test-threads=1 many_handoffs::lan
 
 clean:
 	$(CARGO) clean

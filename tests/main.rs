@@ -15,6 +15,7 @@ mod kept_packets;
 mod laws;
 mod ledger;
 mod links;
+mod many_handoffs;
 mod mobile_ip;
 mod moves;
 mod route_optimization;

@@ -2,7 +2,7 @@
 //! visits two foreign agents and comes home.
 
 use recorder::run::Outcome;
-use scenario::Scenario;
+use scenario::{Plan, Scenario};
 use trace::{HostId, What};
 use wire::ipv4::{self, Header};
 use wire::tunnel;
@@ -10,16 +10,19 @@ use wire::{Instant, Packet};
 
 const SCENARIO: &str = include_str!("../scenarios/mobile-ip/route-optimization.toml");
 
-/// Runs the scenario after `changes`: pairs of a text and its replacement. The ledger must balance, and no doubt may be
-/// left.
-fn run(changes: &[(&str, &str)]) -> Outcome {
+/// Returns the plan of the scenario after `changes`: pairs of a text and its replacement.
+fn plan(changes: &[(&str, &str)]) -> Plan {
     let mut text = SCENARIO.to_owned();
     for (from, to) in changes {
         assert!(text.contains(from), "{from}");
         text = text.replace(from, to);
     }
-    let outcome =
-        recorder::run::simulate(Scenario::plan("route-optimization", &text, &[], 1).unwrap()).unwrap();
+    Scenario::plan("route-optimization", &text, &[], 1).unwrap()
+}
+
+/// Runs the scenario after `changes`. The ledger must balance, and no doubt may be left.
+fn run(changes: &[(&str, &str)]) -> Outcome {
+    let outcome = recorder::run::simulate(plan(changes)).unwrap();
     assert_eq!(outcome.doubts, []);
     assert!(outcome.ledger.balances());
     outcome
@@ -150,4 +153,86 @@ fn a_download_fits_the_direct_tunnel() {
     assert!(learnt(&outcome).len() >= 2, "{:?}", learnt(&outcome));
     assert_eq!(outcome.flows.len(), 1);
     assert_eq!(outcome.flows[0].bytes, 1_500_000, "{:?}", outcome.flows[0]);
+}
+
+/// The delays of the wire to the home network in the table of docs/mobile-ip.md, in milliseconds.
+const DELAYS_MS: [u64; 6] = [1, 5, 20, 40, 80, 250];
+
+/// Returns the changes of the scenario for this delay of the wire to the home network, with or without a binding cache.
+fn path(ms: u64, has_cache: bool) -> Vec<(&'static str, String)> {
+    let mut changes = vec![("delay = \"40ms\"", format!("delay = \"{ms}ms\""))];
+    if !has_cache {
+        changes.push(("{ kind = \"mobile-ip/correspondent\" },", String::new()));
+    }
+    changes
+}
+
+fn borrowed<'a>(changes: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    changes.iter().map(|(from, to)| (*from, to.as_str())).collect()
+}
+
+/// Returns the shortest delay in milliseconds of a datagram that is sent from 5 s to 7 s, when the mobile node has been away for
+/// 2 s. And the number of datagrams that pass the home agent while the mobile node is away.
+fn datagrams(ms: u64, has_cache: bool) -> (f64, usize) {
+    let outcome = run(&borrowed(&path(ms, has_cache)));
+    let mut sent = std::collections::BTreeMap::new();
+    let mut delays = Vec::new();
+    for record in &outcome.records {
+        match &record.what {
+            What::AppSent(packet) => drop(sent.insert(*packet, record.at)),
+            What::AppReceived(packet) => {
+                delays.extend(sent.get(packet).map(|at| (*at, record.at.since(*at))))
+            }
+            _ => {}
+        }
+    }
+    let is_away = |at: &Instant| (Instant::from_millis(5000)..Instant::from_millis(7000)).contains(at);
+    let shortest = delays.iter().filter(|(at, _)| is_away(at)).map(|(_, delay)| *delay).min().unwrap();
+    let [from, to] = [3_300, 11_300].map(Instant::from_millis);
+    (shortest.as_secs_f64() * 1e3, count(&arrivals(&outcome, "home"), from, to))
+}
+
+/// Returns the throughput in Mb/s of a download over 8 s, which begins when the mobile node has been away for 2 s.
+fn throughput(ms: u64, has_cache: bool, rate: &str) -> f64 {
+    let mut changes = path(ms, has_cache);
+    let source = "{ kind = \"apps/constant-rate\", to = \"mobile:9002\", rate = 50, size = 160, start = \"0.5s\", stop = \"13s\" }";
+    let server = "{ kind = \"apps/bulk-server\", at = \"correspondent:9000\", duration = \"8s\" }";
+    let client = "{ kind = \"apps/bulk-client\", to = \"correspondent:9000\", start = \"5.3s\" }";
+    let later = ", { at = \"7.3s\", to = \"other\" }, { at = \"11.3s\", to = \"home\" }";
+    changes.push((source, server.to_owned()));
+    changes.push(("{ kind = \"apps/sink\", at = \"mobile:9002\" }", client.to_owned()));
+    changes.push((later, String::new()));
+    changes.push(("duration = \"14s\"", "duration = \"20s\"".to_owned()));
+    changes.push(("rate = \"2Mb/s\"", format!("rate = \"{rate}\"")));
+    let plan = plan(&borrowed(&changes));
+    let opened = Instant::from_millis(5_300);
+    // Without the analysis of the run, which takes longer than the run.
+    let records = plan.world().unwrap().run(plan.end()).records;
+    let bytes: u64 = records
+        .iter()
+        .filter(|record| record.at.since(opened) <= wire::Duration::from_secs(8) && record.at > opened)
+        .filter_map(|record| record.what.read())
+        .sum();
+    bytes as f64 * 8.0 / 8e6
+}
+
+/// The table of docs/mobile-ip.md has what is measured here.
+#[test]
+fn the_gains_of_a_correspondent_are_those_of_the_table() {
+    let page = include_str!("../docs/mobile-ip.md");
+    let mut missing = Vec::new();
+    for ms in DELAYS_MS {
+        let ((by_home, all), (straight, some)) = (datagrams(ms, false), datagrams(ms, true));
+        assert_eq!(all, 400, "{ms} ms");
+        let [slow, fast] =
+            ["2Mb/s", "11Mb/s"].map(|rate| [false, true].map(|has_cache| throughput(ms, has_cache, rate)));
+        let row = format!(
+            "| {ms} ms | {by_home:.2} ms | {straight:.2} ms | {some} | {:.2}, {:.2} Mb/s | {:.2}, {:.2} Mb/s |",
+            slow[0], slow[1], fast[0], fast[1]
+        );
+        if !page.contains(&row) {
+            missing.push(row);
+        }
+    }
+    assert!(missing.is_empty(), "docs/mobile-ip.md does not have these rows:\n{}", missing.join("\n"));
 }

@@ -3,8 +3,8 @@
 use auth::Key;
 use fuzz::{patch, set_checksum};
 use mobile_ip::message::{
-    Advertisement, Algorithm, Association, Between, Binding, BufferControl, Numbers, Received, Registration,
-    Solicitation,
+    Advertisement, Algorithm, Association, Between, Binding, BufferControl, Extension, Numbers, Received,
+    Registration, Request, Solicitation,
 };
 use wire::ipv4::{self, Header};
 use wire::udp;
@@ -52,7 +52,13 @@ fn check(bytes: &[u8]) {
         let emitted = control.emit(&Numbers::default());
         assert_eq!(payload.get(8..8 + emitted.len()), Some(emitted.as_slice()));
     }
-    if let Ok(received) = Received::parse(bytes) {
+    // What an agent without the extensions of route optimization accepts, an agent with them accepts, too.
+    let known = Numbers::default().extensions();
+    let received = Received::knowing(ip, payload, &known);
+    if let Ok(plain) = Received::parse(bytes) {
+        assert_eq!(received.as_ref(), Ok(&plain));
+    }
+    if let Ok(received) = received {
         registration(received.message, payload.get(8..).unwrap_or_default());
     }
 }
@@ -66,13 +72,50 @@ fn binding(message: Binding, payload: &[u8]) {
     assert_eq!(Binding::parse(&emitted, &numbers), Some(Ok(message.clone())));
     let (subtype, algorithm) = (numbers.route_authentication, Algorithm::HmacSha256);
     let association = Association { spi: 256, algorithm, key: Key::new([7; 16]) };
-    if let Binding::Update(mut update) = message {
-        // A wrong authenticator gives a result and no panic.
-        let _ = update.verify(subtype, &association, &numbers);
-        update.sign(subtype, &association, &numbers);
-        assert!(update.verify(subtype, &association, &numbers));
-        let emitted = Binding::Update(update.clone()).emit(&numbers);
-        assert_eq!(Binding::parse(&emitted, &numbers), Some(Ok(Binding::Update(update))));
+    // A wrong authenticator gives a result and no panic.
+    let signed = match message {
+        Binding::Update(mut update) => {
+            let _ = update.verify(subtype, &association, &numbers);
+            update.sign(subtype, &association, &numbers);
+            assert!(update.verify(subtype, &association, &numbers));
+            assert!(!update.verify(numbers.smooth_authentication, &association, &numbers));
+            Binding::Update(update)
+        }
+        Binding::Acknowledge(mut acknowledge) => {
+            let _ = acknowledge.verify(subtype, &association, &numbers);
+            if acknowledge.identification.is_none() {
+                return; // it cannot have an authentication
+            }
+            acknowledge.sign(subtype, &association, &numbers);
+            assert!(acknowledge.verify(subtype, &association, &numbers));
+            Binding::Acknowledge(acknowledge)
+        }
+        Binding::Warning(_) | Binding::Request(_) => return,
+    };
+    assert_eq!(Binding::parse(&signed.emit(&numbers), &numbers), Some(Ok(signed)));
+}
+
+/// Checks the extensions of a request for smooth handoffs and route optimization: reading and writing lose nothing, and the
+/// Binding Update that a foreign agent builds is well-formed.
+fn extensions(request: &Request) {
+    let numbers = Numbers::default();
+    if let Some(Ok(warning)) = request.warning(&numbers) {
+        assert!(request.extensions.iter().any(|found| same(found, &warning.extension(&numbers), 2)));
+    }
+    if let Some(Ok(previous)) = request.previous_agent(&numbers) {
+        assert!(request.extensions.contains(&previous.extension(&numbers)));
+        let update = Binding::Update(previous.update(request, &numbers));
+        assert_eq!(Binding::parse(&update.emit(&numbers), &numbers), Some(Ok(update)));
+    }
+}
+
+/// Returns whether two extensions are equal except for the first `reserved` bytes of their data.
+fn same(one: &Extension, other: &Extension, reserved: usize) -> bool {
+    match (one, other) {
+        (Extension::Skipped { kind, data }, Extension::Skipped { kind: other_kind, data: other_data }) => {
+            kind == other_kind && data.get(reserved..) == other_data.get(reserved..)
+        }
+        _ => one == other,
     }
 }
 
@@ -82,6 +125,7 @@ fn registration(message: Registration, payload: &[u8]) {
         let association = Association { spi: 256, algorithm, key: Key::new([7; 16]) };
         match message.clone() {
             Registration::Request(mut request) => {
+                extensions(&request);
                 let emitted = request.emit();
                 assert_eq!(payload.get(..emitted.len()), Some(emitted.as_slice()));
                 // A wrong authenticator gives a result and no panic.
@@ -90,7 +134,9 @@ fn registration(message: Registration, payload: &[u8]) {
                 if request.authentication(Between::ForeignHome).is_none() {
                     request.sign(Between::ForeignHome, &association);
                     assert!(request.verify(Between::ForeignHome, &association));
-                    assert_eq!(Registration::parse(&request.emit()), Ok(Registration::Request(request)));
+                    let known = Numbers::default().extensions();
+                    let parsed = Registration::parse_knowing(&request.emit(), &known);
+                    assert_eq!(parsed, Ok(Registration::Request(request)));
                 }
             }
             Registration::Reply(mut reply) => {

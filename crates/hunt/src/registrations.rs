@@ -104,6 +104,8 @@ pub(crate) struct Registrations {
     last: BTreeMap<Ipv4Addr, u32>,
     homes: BTreeMap<Ipv4Addr, Home>,
     visits: BTreeMap<(HostId, Ipv4Addr), Visit>,
+    /// The previous foreign agents that forward packets for a mobile node, as their acknowledgements of Binding Updates show.
+    forwarding: BTreeSet<(HostId, Ipv4Addr)>,
     /// The packets of visitors that must leave their foreign agent in a tunnel.
     tunneled: HashSet<(HostId, PacketId)>,
     /// The challenges of each foreign agent's advertisements.
@@ -145,6 +147,7 @@ impl Registrations {
             last: BTreeMap::new(),
             homes: BTreeMap::new(),
             visits: BTreeMap::new(),
+            forwarding: BTreeSet::new(),
             tunneled: HashSet::new(),
             advertised: BTreeMap::new(),
             issued: BTreeMap::new(),
@@ -225,6 +228,7 @@ impl Registrations {
     /// Forgets what a host loses in a crash. A home agent may have stored bindings without an answer.
     pub(crate) fn crashed(&mut self, host: HostId) {
         self.visits.retain(|(agent, _), _| *agent != host);
+        self.forwarding.retain(|(agent, _)| *agent != host);
         self.issued.retain(|(agent, _), _| *agent != host);
         self.advertised.remove(&host);
         let addresses = &self.addresses;
@@ -401,9 +405,9 @@ impl Registrations {
         self.kind(at, host, outer, &inner, has_options).or_else(|| self.exit(at, host, outer, &inner))
     }
 
-    /// Checks the kind of a tunnel that begins at a host: that of a home agent, or the reverse tunnel of a foreign agent. The
-    /// mobile node must have asked for this kind with this care-of address. Both may be meant if the host is the home
-    /// agent of the one mobile node and the foreign agent of the other.
+    /// Checks the kind of a tunnel that begins at a host: that of a home agent, that of a previous foreign agent, or the reverse
+    /// tunnel of a foreign agent. The mobile node must have asked for this kind with this care-of address. Several may be
+    /// meant: a host can be the home agent of the one mobile node and the foreign agent of the other, at one address.
     fn kind(
         &self,
         at: Instant,
@@ -421,8 +425,10 @@ impl Registrations {
         };
         let forward = asked(inner.dst, outer.src, outer.dst);
         let reverse = asked(inner.src, outer.dst, outer.src);
-        let mut flags =
-            forward.into_iter().chain(reverse).flatten().map(|flags| RequestFlags(*flags)).peekable();
+        let is_previous = self.forwarding.contains(&(host, inner.dst));
+        let previous = self.kinds.get(&(inner.dst, outer.dst)).filter(|_| is_previous);
+        let all = forward.into_iter().chain(reverse).chain(previous);
+        let mut flags = all.flatten().map(|flags| RequestFlags(*flags)).peekable();
         flags.peek()?;
         // Minimal encapsulation carries neither fragments nor options.
         let is_plain = inner.is_fragment() || has_options;
@@ -457,6 +463,10 @@ impl Registrations {
             && said.status == Status::ACCEPTED
         {
             self.visits.remove(&(host, said.home));
+            // A correspondent acknowledges to a home agent.
+            if header.dst == said.home {
+                self.forwarding.insert((host, said.home));
+            }
         }
     }
 

@@ -3,7 +3,9 @@
 
 use crate::config::{CareOf, ForeignNetwork, MobileNodeConfig};
 use crate::mark::MobileIpEvent;
-use node::{Action, Class, Hop, InterfaceAddress, Lifetime, NextHop, Outbox, Route, RouteKey, TunnelKinds};
+use node::{
+    Action, Class, Hop, InterfaceAddress, Lifetime, NextHop, Outbox, Route, RouteKey, TunnelKind, TunnelKinds,
+};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Prefix, Reason};
 
 /// The reason to drop a packet out of a tunnel to the co-located care-of address: it is not for the home address.
@@ -181,6 +183,8 @@ fn rules(home: Ipv4Addr, exit: Exit) -> [(RouteKey, Action); 8] {
     let Exit { home_agent, care_of, kinds, is_direct } = exit;
     let (not_for_home, not_home_agents) = (Action::Drop(NOT_FOR_HOME), Action::Drop(NOT_FROM_HOME_AGENT));
     let tunnel = |src| RouteKey { class: None, src, dst: Prefix::host(care_of) };
+    // A correspondent that does not have the agreed kind uses IP in IP, which is always available.
+    let of_others = if is_direct { kinds.or(TunnelKinds::of(TunnelKind::IpInIp)) } else { kinds };
     [
         (RouteKey::all(TUNNELLED), not_for_home),
         (RouteKey::to(TUNNELLED, care_of), not_for_home),
@@ -188,7 +192,7 @@ fn rules(home: Ipv4Addr, exit: Exit) -> [(RouteKey, Action); 8] {
         (RouteKey::all(OF_OTHERS), not_home_agents),
         (RouteKey::to(OF_OTHERS, care_of), not_home_agents),
         (RouteKey::to(OF_OTHERS, home), if is_direct { Action::Host } else { not_home_agents }),
-        (tunnel(Prefix::ANY), Action::Open(OF_OTHERS, kinds)),
+        (tunnel(Prefix::ANY), Action::Open(OF_OTHERS, of_others)),
         (tunnel(Prefix::host(home_agent)), Action::Open(TUNNELLED, kinds)),
     ]
 }

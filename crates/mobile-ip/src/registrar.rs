@@ -233,13 +233,13 @@ impl Registrar {
     }
 
     /// Returns the Buffer Control Request that asks the foreign agent of the registration to keep packets, as a datagram. `None`
-    /// if the node is at home, has its own care-of address, uses nonces, or has no association with the agent.
+    /// if the node is at home, has its own care-of address, has no association with the agent, or uses nonces: the agent compares
+    /// Identifications as times.
     pub(crate) fn asks_to_keep(&mut self, now: Instant) -> Option<Vec<u8>> {
-        // The agent compares Identifications: they must be times.
-        if self.home_agents.replay() == Replay::Nonces {
+        let held = self.current.filter(|held| !held.is_co_located && held.agent != self.home_agent())?;
+        if self.home_agents.replay() != Replay::Timestamps {
             return None;
         }
-        let held = self.current.filter(|held| !held.is_co_located && held.agent != self.home_agent())?;
         let association = self.foreign_agents.first(held.agent)?.clone();
         let (ends, identification) = ([self.home, held.agent], self.identification(now));
         let numbers = self.smooth.numbers;

@@ -45,6 +45,7 @@ transcripts! {
     a_foreign_agent_relays_and_then_delivers: "foreign-agent-visit";
     a_foreign_agent_denies_by_itself: "foreign-agent-denials";
     a_foreign_agent_keeps_packets_of_its_visitors: "foreign-agent-buffer";
+    a_mobile_node_takes_the_tunnels_of_correspondents: "mobile-node-direct";
     a_mobile_node_names_the_packets_that_it_has: "mobile-node-buffer";
     an_agent_is_heard: "advertising";
     a_mobile_node_goes_away_and_comes_home: "mobile-node-moves";

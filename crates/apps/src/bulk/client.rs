@@ -1,5 +1,6 @@
 //! The bulk client: it connects, reads to the end of the stream, and checks the data.
 
+use super::digest::StreamDigest;
 use super::{Carrier, intact};
 use crate::client::{Client, STREAM, State};
 use node::config::{span, text};
@@ -28,6 +29,9 @@ pub struct BulkClientConfig {
     #[serde(default, deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub progress: Duration,
+    /// Whether the mark `done` or `failed` has the SHA-256 of the bytes read, as `sha256`; default `false`.
+    #[serde(default)]
+    pub sha256: bool,
 }
 
 /// The role of a bulk client. It sets the marks `opened`, `first_byte`, `progress`, `wrong`, and `done` or `failed`.
@@ -36,6 +40,7 @@ pub struct BulkClient {
     client: Client<()>,
     progress: Duration,
     bytes: u64,
+    digest: StreamDigest,
     next_mark: Option<Instant>,
 }
 
@@ -43,9 +48,10 @@ const NAME: &str = "bulk-client";
 
 impl BulkClient {
     /// Creates the role with this configuration.
-    pub const fn new(config: &BulkClientConfig) -> Self {
-        let BulkClientConfig { to, transport, start, progress } = *config;
-        Self { client: Client::new(NAME, to, transport, start), progress, bytes: 0, next_mark: None }
+    pub fn new(config: &BulkClientConfig) -> Self {
+        let BulkClientConfig { to, transport, start, progress, sha256 } = *config;
+        let client = Client::new(NAME, to, transport, start);
+        Self { client, progress, bytes: 0, digest: StreamDigest::new(sha256), next_mark: None }
     }
 
     fn timeout(&mut self, now: Instant, out: &mut Outbox) {
@@ -75,12 +81,13 @@ impl BulkClient {
             out.mark(Mark::new(NAME, "first_byte"));
         }
         self.bytes += bytes.len() as u64;
+        self.digest.add(bytes);
     }
 
     fn closed(&mut self, why: Option<&str>, out: &mut Outbox) {
         let Some(name) = self.client.closed(why) else { return };
         self.next_mark = None;
-        let mark = self.mark(name);
+        let mark = self.digest.on(self.mark(name));
         out.mark(match why {
             None => mark,
             Some(why) => mark.with("why", why),
@@ -136,10 +143,11 @@ mod tests {
     use node::{Act, Effect, Transport};
 
     /// Returns a client that is connected and sets a mark every second.
-    fn reading() -> BulkClient {
+    fn reading(sha256: bool) -> BulkClient {
         let to = "10.1.0.7:80".parse().unwrap();
         let (start, progress) = (Duration::from_secs(1), Duration::from_secs(1));
-        let mut client = BulkClient::new(&BulkClientConfig { to, transport: Carrier::Tcp, start, progress });
+        let mut client =
+            BulkClient::new(&BulkClientConfig { to, transport: Carrier::Tcp, start, progress, sha256 });
         assert_eq!(client.deadline(), Some(Instant::from_millis(1000)));
         let open = StreamOp::Open { by: Transport::Tcp, local: None, peer: to, foreign: false };
         assert_eq!(said(&mut client, 1000, Input::Timeout).0, [open]);
@@ -167,7 +175,7 @@ mod tests {
 
     #[test]
     fn it_reads_to_the_end_and_says_what_it_read() {
-        let mut client = reading();
+        let mut client = reading(false);
         let pattern = pattern(0, 50);
         let (ops, marks) = told(&mut client, StreamEvent::Data(&pattern[..20]));
         assert_eq!((ops, marks[0].name), (vec![], "first_byte"), "all was asked for");
@@ -181,8 +189,20 @@ mod tests {
     }
 
     #[test]
+    fn the_last_mark_has_the_digest_of_the_bytes_if_it_was_requested() {
+        let mut client = reading(true);
+        let pattern = pattern(0, 50);
+        told(&mut client, StreamEvent::Data(&pattern[..20]));
+        told(&mut client, StreamEvent::Data(&pattern[20..]));
+        let mut digest = StreamDigest::new(true);
+        digest.add(&pattern);
+        let done = digest.on(Mark::new(NAME, "done").with("bytes", 50u64));
+        assert_eq!(told(&mut client, StreamEvent::Closed(None)).1, [done]);
+    }
+
+    #[test]
     fn a_wrong_byte_is_told_with_its_place() {
-        let mut client = reading();
+        let mut client = reading(false);
         let mut pattern = pattern(0, 50);
         pattern[33] ^= 4;
         let (_, marks) = told(&mut client, StreamEvent::Data(&pattern));

@@ -1,6 +1,7 @@
 //! A download over a byte stream: the server sends a known pattern, and the client checks every byte of it.
 
 mod client;
+mod digest;
 mod server;
 
 use node::Transport;

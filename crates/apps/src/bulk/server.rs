@@ -1,5 +1,6 @@
 //! The bulk server: it sends data to each client that connects.
 
+use super::digest::StreamDigest;
 use super::{Carrier, pattern};
 use crate::client_limit::{ClientActivity, gives_way};
 use node::config::{ConfigError, some_span, text};
@@ -28,6 +29,9 @@ pub struct BulkServerConfig {
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub duration: Option<Duration>,
+    /// Whether the mark `served` has the SHA-256 of the bytes that were sent to the client, as `sha256`; default `false`.
+    #[serde(default)]
+    pub sha256: bool,
 }
 
 /// The role of a bulk server. It sends the same pattern to each client.
@@ -49,6 +53,7 @@ struct Client {
     /// `served`: the client has acknowledged data. `active`: when the client last gave credit, or connected.
     standing: ClientActivity,
     sent: u64,
+    digest: StreamDigest,
     until: Option<Instant>,
     finished: bool,
 }
@@ -93,8 +98,8 @@ impl BulkServer {
             out.stream(slowest, StreamOp::Abort);
         }
         let until = self.config.duration.map(|span| now + span);
-        self.clients
-            .insert(id, Client { standing: ClientActivity::new(now, host), sent: 0, until, finished: false });
+        let (standing, digest) = (ClientActivity::new(now, host), StreamDigest::new(self.config.sha256));
+        self.clients.insert(id, Client { standing, sent: 0, digest, until, finished: false });
         // The client is expected to send nothing but the end of its stream.
         out.stream(id, StreamOp::Read(1));
     }
@@ -114,6 +119,7 @@ impl BulkServer {
             room -= bytes.len() as u64;
             client.sent += bytes.len() as u64;
             self.sent += bytes.len() as u64;
+            client.digest.add(&bytes);
             out.stream(id, StreamOp::Write(bytes));
         }
         if self.config.bytes.is_some_and(|bytes| bytes == client.sent) {
@@ -148,7 +154,7 @@ impl BulkServer {
         self.served += u64::from(why.is_none());
         out.mark(match why {
             Some(why) => lost(&client, why),
-            None => Mark::new(NAME, "served").with("bytes", client.sent),
+            None => client.digest.on(Mark::new(NAME, "served").with("bytes", client.sent)),
         });
     }
 }
@@ -223,7 +229,8 @@ mod tests {
 
     fn server(bytes: Option<u64>, duration: Option<Duration>) -> BulkServer {
         let at = "10.1.0.7:80".parse().unwrap();
-        BulkServer::new(BulkServerConfig { at, transport: Carrier::Tcp, bytes, duration }).unwrap()
+        BulkServer::new(BulkServerConfig { at, transport: Carrier::Tcp, bytes, duration, sha256: false })
+            .unwrap()
     }
 
     fn told(server: &mut BulkServer, at: u64, id: StreamId, event: StreamEvent<'_>) -> Vec<StreamOp> {
@@ -250,6 +257,25 @@ mod tests {
         assert_eq!(server.status().get("served"), Some(&Value::Int(1)));
     }
 
+    /// The data of an ended client are known by their digest: the client reports the digest of what it has read.
+    #[test]
+    fn the_mark_of_a_served_client_has_the_digest_if_it_was_requested() {
+        let at = "10.1.0.7:80".parse().unwrap();
+        let config =
+            BulkServerConfig { at, transport: Carrier::Tcp, bytes: Some(100), duration: None, sha256: true };
+        let mut server = BulkServer::new(config).unwrap();
+        told(&mut server, 0, LISTENER, StreamEvent::Accepted(CLIENT, at, at));
+        told(&mut server, 1, CLIENT, StreamEvent::Room(60));
+        told(&mut server, 2, CLIENT, StreamEvent::Room(60));
+        let mut out = Outbox::default();
+        let closed = Input::Stream(CLIENT, StreamEvent::Closed(None));
+        server.handle(Instant::from_millis(3), closed, &mut out);
+        let mut digest = StreamDigest::new(true);
+        digest.add(&pattern(0, 100));
+        let served = digest.on(Mark::new(NAME, "served").with("bytes", 100u64));
+        assert_eq!(out.drain_effects().collect::<Vec<_>>(), [Effect::Do(node::Act::Mark(served))]);
+    }
+
     #[test]
     fn time_is_up_once() {
         let mut server = server(None, Some(Duration::from_secs(2)));
@@ -268,8 +294,14 @@ mod tests {
     fn both_or_neither_is_refused() {
         let at = "10.1.0.7:80".parse().unwrap();
         for (bytes, duration) in [(None, None), (Some(1), Some(Duration::ZERO))] {
-            let refused = BulkServer::new(BulkServerConfig { at, transport: Carrier::Tcp, bytes, duration })
-                .unwrap_err();
+            let refused = BulkServer::new(BulkServerConfig {
+                at,
+                transport: Carrier::Tcp,
+                bytes,
+                duration,
+                sha256: false,
+            })
+            .unwrap_err();
             assert_eq!(refused.key, "bytes");
         }
     }

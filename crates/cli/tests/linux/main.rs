@@ -34,10 +34,13 @@ mod location_manager;
 mod mip_peers;
 mod mobile_ip;
 mod mobile_ip_agent;
+mod mobile_ip_soak;
 mod readme;
 #[path = "../../../../tests/moves/sandbox.rs"]
 #[expect(dead_code, reason = "the user `nobody` may have no rights in the folder of the command")]
 mod sandbox;
+#[path = "../../../../tests/support/soak_course.rs"]
+mod soak_course;
 mod truth;
 #[path = "../../../../tests/support/tshark.rs"]
 mod tshark;

@@ -5,7 +5,7 @@ use crate::draft::Protocol;
 use crate::draw::{Size, draw};
 use crate::options::Options;
 use crate::run::plan;
-use mobile_ip::message::{AgentFlags, Algorithm, Association, Between, Extension, datagram};
+use mobile_ip::message::{Acknowledge, AgentFlags, Algorithm, Association, Between, Extension, datagram};
 use wire::{Mac, SocketAddrV4, ipip, udp};
 
 const CARE_OF: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
@@ -235,4 +235,30 @@ fn agents_with_an_association_sign_for_each_other() {
     let mut reply = Reply { lifetime: 300, ..reply };
     reply.sign(Between::ForeignHome, &association);
     assert_eq!(run.sends("r0", CORE, &message(HOME_AGENT, CARE_OF, &reply.emit())), None);
+}
+
+/// A router is the home agent of a mobile node and the previous foreign agent of another one, at one address. A packet that it
+/// forwards has the addresses of a reverse tunnel, and the kind of the tunnel to the new care-of address.
+#[test]
+fn a_previous_agent_forwards_by_the_kind_of_the_new_registration() {
+    let mut run = Run::new();
+    let (other, visitor) = (Ipv4Addr::new(10, 3, 0, 1), Ipv4Addr::new(10, 3, 0, 8));
+    let new = |agent| Home { agent, bound: BTreeMap::new(), left: BTreeMap::new() };
+    run.state.homes = [(HOME, new(HOME_AGENT)), (visitor, new(other))].into();
+    let asked = |flags: RequestFlags| BTreeSet::from([flags.0]);
+    run.state.kinds =
+        [((visitor, CARE_OF), asked(RequestFlags::MINIMAL)), ((HOME, other), asked(RequestFlags::GRE))]
+            .into();
+    let forwards = |run: &mut Run, kind| {
+        let bytes = tunnel::encapsulate(kind, &data(visitor, HOME), CARE_OF, other, 1).unwrap();
+        run.sends("r1", CORE, &Packet::new(Mac::ZERO, bytes))
+    };
+    assert_eq!(forwards(&mut run, Kind::Gre), Some(Rule::Kind), "it has accepted no Binding Update");
+    let accepted =
+        Acknowledge { status: Status::ACCEPTED, home: HOME, identification: None, authentication: None };
+    let accepted = Binding::Acknowledge(accepted).datagram(CARE_OF, HOME, &Numbers::default());
+    assert_eq!(run.sends("r1", CORE, &Packet::new(Mac::ZERO, accepted)), None);
+    assert_eq!((forwards(&mut run, Kind::Gre), forwards(&mut run, Kind::IpInIp)), (None, Some(Rule::Kind)));
+    run.state.crashed(run.host("r1"));
+    assert_eq!(forwards(&mut run, Kind::Gre), Some(Rule::Kind));
 }

@@ -62,6 +62,8 @@ pub struct Correspondent {
     config: CorrespondentConfig,
     listens: [Listen; 2],
     clock: Clock,
+    /// When this role started.
+    started: Instant,
     home_agents: Associations,
     /// The home networks of each home agent; empty: any.
     networks: BTreeMap<Ipv4Addr, Vec<Prefix>>,
@@ -93,6 +95,7 @@ impl Correspondent {
         Ok(Self {
             listens: [Listen::Local(Proto::Udp(PORT)), Listen::IcmpAbout(Proto::IpIp)],
             clock: Clock::default(),
+            started: Instant::ZERO,
             home_agents: Associations::new(&peers),
             networks,
             cache: Cache::new(config.entries),
@@ -118,14 +121,15 @@ impl Correspondent {
                     ends => ends,
                 }
             }
-            ipv4::UDP => match Binding::received(&rx.header, payload, &self.config.numbers) {
-                Ok(Some((from, Binding::Update(update)))) if rx.header.dst == self.config.address => {
-                    self.update(now, from, &update, out)
+            // Messages to another address of this host are for its agents.
+            ipv4::UDP if rx.header.dst == self.config.address => {
+                match Binding::received(&rx.header, payload, &self.config.numbers) {
+                    Ok(Some((from, Binding::Update(update)))) => self.update(now, from, &update, out),
+                    // Other messages are for agents too.
+                    Ok(_) => return out.pass(rx, packet),
+                    Err(malformed) => Err(malformed.into()),
                 }
-                // Other messages are for agents, also Updates to their addresses: those of smooth handoffs.
-                Ok(_) => return out.pass(rx, packet),
-                Err(malformed) => Err(malformed.into()),
-            },
+            }
             _ => return out.pass(rx, packet),
         };
         self.refused.end(rx.iface, packet, ends, out);
@@ -191,7 +195,8 @@ impl Correspondent {
         let style = self.home_agents.replay(home_agent);
         let last = self.cache.get(home).filter(|entry| entry.home_agent == home_agent);
         let last = last.map(|entry| entry.identification);
-        let checked = self.replay.check(self.clock.ntp(now), home_agent, style, last, update.identification);
+        let checked =
+            self.replay.check(self.clock.ntp(now), (home_agent, home), style, last, update.identification);
         let identification = checked.map_err(|reason| (Status::IDENTIFICATION, reason))?;
         let networks = self.networks.get(&home_agent).map_or(&[][..], Vec::as_slice);
         let is_served = networks.is_empty() || networks.iter().any(|network| network.contains(home));
@@ -309,7 +314,7 @@ impl Correspondent {
     /// Asks a home agent for a Binding Update about a mobile node.
     fn request(&mut self, now: Instant, home: Ipv4Addr, home_agent: Ipv4Addr, out: &mut Outbox) {
         let style = self.home_agents.replay(home_agent);
-        let identification = self.replay.request(self.clock.ntp(now), home_agent, style);
+        let identification = self.replay.request(self.clock.ntp(now), (home_agent, home), style);
         let message = Binding::Request(BindingRequest { home, identification });
         self.send(SocketAddrV4::new(home_agent, PORT), &message, out);
     }
@@ -417,10 +422,13 @@ impl Role for Correspondent {
     fn handle(&mut self, now: Instant, input: Input<'_>, out: &mut Outbox) {
         match input {
             Input::Start(boot) => {
-                self.clock.zero = boot.wall;
+                (self.clock.zero, self.started) = (boot.wall, now);
                 self.replay.start(self.clock.ntp(now));
             }
-            Input::Wall(zero) => self.clock.zero = zero,
+            Input::Wall(zero) => {
+                self.clock.zero = zero;
+                self.replay.restarted(self.clock.ntp(self.started));
+            }
             Input::Timeout => self.timeout(now, out),
             Input::Packet(rx, packet) => self.packet(now, rx, packet, out),
             Input::Notice(rx) => self.cache.touch(rx.header.dst, now),
@@ -469,3 +477,6 @@ impl Role for Correspondent {
 const fn key_to(home: Ipv4Addr) -> RouteKey {
     RouteKey::to(Class::HOST, home)
 }
+
+#[cfg(test)]
+mod tests;

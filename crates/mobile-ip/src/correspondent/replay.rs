@@ -7,23 +7,25 @@ use wire::{Ipv4Addr, Reason, Rng, ntp_distance};
 
 /// The Binding Update has no Identification, so a repetition could not be recognized.
 pub const NO_IDENTIFICATION: Reason = Reason("no_identification");
-/// The Binding Update has neither the nonce that the last one announced, nor that of the last Binding Request.
+/// The Binding Update has neither the nonce that the last one announced, nor that of the last Binding
+/// Request about this mobile node.
 pub const WRONG_NONCE: Reason = Reason("wrong_nonce");
 
-/// The maximum number of Binding Requests to one home agent whose nonces are remembered (not from the draft). The answers to earlier
-/// ones are refused, and cause another Request.
-const ASKED: usize = 16;
+/// The maximum number of Binding Requests to one home agent that wait for an answer, with nonces (not from an RFC). A further
+/// one replaces the oldest.
+const MOST_ASKED: usize = 16;
 
 /// What is known about the Binding Updates of one home agent.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Known {
     /// A Binding Update about a mobile node without an entry must be later than this timestamp. It is the latest one
     /// that an entry had which was removed, and at least the start of this host.
     floor: u64,
     /// The nonce of the next Binding Update, from the last one; `None` if there was none.
     next: Option<u32>,
-    /// The nonces of the last Binding Requests that were not used, the oldest first; at most [`ASKED`].
-    asked: VecDeque<u32>,
+    /// The nonce of the last Binding Request about each mobile node, from the oldest to the latest. It is valid until a Binding
+    /// Update about this mobile node is accepted.
+    asked: VecDeque<(Ipv4Addr, u32)>,
 }
 
 /// What is known about the Binding Updates of each home agent. Its size does not depend on the number of mobile nodes.
@@ -46,17 +48,25 @@ impl ReplayState {
         self.rng = self.rng.fork(&now.to_string());
     }
 
+    /// Notes that the clock was set: the NTP time of the start is `started`.
+    pub(super) fn restarted(&mut self, started: u64) {
+        let old = std::mem::replace(&mut self.started, started);
+        for known in self.known.values_mut().filter(|known| known.floor == old) {
+            known.floor = started;
+        }
+    }
+
     fn of(&mut self, home_agent: Ipv4Addr) -> &mut Known {
         let floor = self.started;
         self.known.entry(home_agent).or_insert(Known { floor, next: None, asked: VecDeque::new() })
     }
 
-    /// Checks the Identification of an authentic Binding Update that arrives at `now`. `last` is the Identification of
-    /// the entry that the Update changes. Fails with the reason to refuse it.
+    /// Checks the Identification of an authentic Binding Update about `home` that arrives at `now`. `last` is the
+    /// Identification of the entry that the Update changes. Fails with the reason to refuse it.
     pub(super) fn check(
         &mut self,
         now: u64,
-        home_agent: Ipv4Addr,
+        (home_agent, home): (Ipv4Addr, Ipv4Addr),
         style: Replay,
         last: Option<u64>,
         identification: Option<u64>,
@@ -70,14 +80,11 @@ impl ReplayState {
             }
             Replay::Nonces => {
                 let this = identification as u32;
-                // The answers to earlier Requests are older.
-                let used = match known.asked.iter().position(|asked| *asked == this) {
-                    Some(place) => place + 1,
-                    None if known.next == Some(this) => known.asked.len(),
-                    None => return Err(WRONG_NONCE),
-                };
-                known.asked.drain(..used);
+                if Some(this) != known.next && !known.asked.contains(&(home, this)) {
+                    return Err(WRONG_NONCE);
+                }
                 known.next = Some((identification >> 32) as u32);
+                known.asked.retain(|(other, _)| *other != home);
             }
         }
         Ok(identification)
@@ -91,17 +98,24 @@ impl ReplayState {
         }
     }
 
-    /// Returns the Identification of a Binding Request. With nonces, the low half is the nonce that the answer must have.
-    pub(super) fn request(&mut self, now: u64, home_agent: Ipv4Addr, style: Replay) -> u64 {
+    /// Returns the Identification of a Binding Request about `home`. With nonces, the low half is the nonce that the answer
+    /// must have.
+    pub(super) fn request(
+        &mut self,
+        now: u64,
+        (home_agent, home): (Ipv4Addr, Ipv4Addr),
+        style: Replay,
+    ) -> u64 {
         let random = self.rng.draw();
         match style {
             Replay::Timestamps => now,
             Replay::Nonces => {
                 let asked = &mut self.of(home_agent).asked;
-                if asked.len() >= ASKED {
+                asked.retain(|(other, _)| *other != home);
+                if asked.len() == MOST_ASKED {
                     asked.pop_front();
                 }
-                asked.push_back(random as u32);
+                asked.push_back((home, random as u32));
                 random
             }
         }
@@ -114,6 +128,7 @@ mod tests {
     use wire::Duration;
 
     const AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+    const HOME: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
     const SECOND: u64 = 1 << 32;
 
     fn state() -> ReplayState {
@@ -125,7 +140,8 @@ mod tests {
     #[test]
     fn a_timestamp_must_be_later_than_the_entry_or_than_all_removed_ones() {
         let mut state = state();
-        let mut check = |last, id| state.check(103 * SECOND, AGENT, Replay::Timestamps, last, Some(id));
+        let mut check =
+            |last, id| state.check(103 * SECOND, (AGENT, HOME), Replay::Timestamps, last, Some(id));
         let stale = Err(Reason("stale_timestamp"));
         assert_eq!(check(None, 100 * SECOND), stale, "it may be from before the start");
         assert_eq!(check(None, 101 * SECOND), Ok(101 * SECOND));
@@ -134,45 +150,67 @@ mod tests {
         assert_eq!(check(None, 111 * SECOND), Err(Reason("outside_window")));
         state.raise(AGENT, Replay::Timestamps, 102 * SECOND);
         state.raise(AGENT, Replay::Timestamps, 101 * SECOND);
-        let mut check = |last, id| state.check(103 * SECOND, AGENT, Replay::Timestamps, last, Some(id));
+        let mut check =
+            |last, id| state.check(103 * SECOND, (AGENT, HOME), Replay::Timestamps, last, Some(id));
         assert_eq!(check(None, 102 * SECOND), stale);
         assert_eq!(check(None, 102 * SECOND + 1), Ok(102 * SECOND + 1));
         assert_eq!(check(Some(SECOND), 102 * SECOND), Ok(102 * SECOND), "another entry");
-        let none = state.check(103 * SECOND, AGENT, Replay::Timestamps, None, None);
+        let none = state.check(103 * SECOND, (AGENT, HOME), Replay::Timestamps, None, None);
         assert_eq!(none, Err(NO_IDENTIFICATION));
+    }
+
+    #[test]
+    fn if_the_clock_is_set_the_time_of_the_start_is_set_too() {
+        let mut state = state();
+        let check = |state: &mut ReplayState, id| {
+            state.check(51 * SECOND, (AGENT, HOME), Replay::Timestamps, None, Some(id))
+        };
+        assert_eq!(check(&mut state, 50 * SECOND), Err(Reason("stale_timestamp")));
+        state.restarted(45 * SECOND);
+        assert_eq!(check(&mut state, 45 * SECOND), Err(Reason("stale_timestamp")));
+        assert_eq!(check(&mut state, 50 * SECOND), Ok(50 * SECOND));
+        // What an entry had is not a time of this clock.
+        state.raise(AGENT, Replay::Timestamps, 50 * SECOND);
+        state.restarted(44 * SECOND);
+        assert_eq!(check(&mut state, 49 * SECOND), Err(Reason("stale_timestamp")));
     }
 
     #[test]
     fn a_nonce_is_used_once_and_a_request_heals() {
         let mut state = state();
         let check = |state: &mut ReplayState, next: u64, this: u64| {
-            state.check(0, AGENT, Replay::Nonces, None, Some(next << 32 | this)).is_ok()
+            state.check(0, (AGENT, HOME), Replay::Nonces, None, Some(next << 32 | this)).is_ok()
         };
         assert!(!check(&mut state, 5, 4), "no nonce is known");
-        let asked = state.request(0, AGENT, Replay::Nonces) & 0xffff_ffff;
+        let asked = state.request(0, (AGENT, HOME), Replay::Nonces) & 0xffff_ffff;
         assert!(!check(&mut state, 5, 4));
         assert!(check(&mut state, 5, asked));
         assert!(!check(&mut state, 5, asked), "the nonce was used");
         assert!(check(&mut state, 6, 5) && check(&mut state, 7, 6) && !check(&mut state, 7, 6));
-        let lost = state.request(0, AGENT, Replay::Nonces) & 0xffff_ffff;
+        let lost = state.request(0, (AGENT, HOME), Replay::Nonces) & 0xffff_ffff;
         assert!(check(&mut state, 8, 7), "the announced nonce is valid all the same");
         assert!(!check(&mut state, 9, lost));
     }
 
-    /// The entries of two mobile nodes end at the same time, so two Requests are under way.
     #[test]
-    fn each_request_under_way_may_be_answered_in_order() {
+    fn requests_about_several_mobile_nodes_are_answered_in_any_order() {
         let mut state = state();
-        let mut ask = |count| {
-            (0..count).map(|_| state.request(0, AGENT, Replay::Nonces) & 0xffff_ffff).collect::<Vec<_>>()
+        let node = |last: u64| Ipv4Addr::new(10, 1, 1, last as u8);
+        let ask = |state: &mut ReplayState, last| {
+            state.request(0, (AGENT, node(last)), Replay::Nonces) & 0xffff_ffff
         };
-        let many = ask(ASKED + 1);
-        let check = |state: &mut ReplayState, next: u64, this: u64| {
-            state.check(0, AGENT, Replay::Nonces, None, Some(next << 32 | this)).is_ok()
+        let check = |state: &mut ReplayState, last, next: u64, this: u64| {
+            state.check(0, (AGENT, node(last)), Replay::Nonces, None, Some(next << 32 | this)).is_ok()
         };
-        assert!(!check(&mut state, 5, many[0]), "too many were sent since");
-        assert!(check(&mut state, 5, many[1]) && check(&mut state, 6, many[2]));
-        assert!(check(&mut state, 7, many[4]) && !check(&mut state, 8, many[3]), "it is older");
-        assert!(check(&mut state, 8, 7) && !check(&mut state, 9, many[5]), "the announced nonce is later");
+        let asked: Vec<_> = (0..3).map(|last| ask(&mut state, last)).collect();
+        assert!(!check(&mut state, 1, 5, asked[0]), "the answer is about another mobile node");
+        assert!(check(&mut state, 2, 5, asked[2]) && check(&mut state, 0, 6, asked[0]));
+        assert!(check(&mut state, 1, 7, 6), "the nonce that the last update announced");
+        assert!(!check(&mut state, 1, 8, asked[1]), "an older update does not change a newer entry");
+        let first = ask(&mut state, 0);
+        for last in 1..=MOST_ASKED as u64 {
+            ask(&mut state, last);
+        }
+        assert!(!check(&mut state, 0, 9, first), "the oldest request was replaced");
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Only correspondents with a security association are informed. A Binding Update is sent if a packet of the correspondent
 //! had to be tunneled, if the correspondent asks, if another host says that the correspondent needs it, and if the care-of
-//! address changes after the correspondent has acknowledged an earlier one. Without an Update, packets are tunneled as
+//! address changes while the correspondent may have an entry with an earlier one. Without an Update, packets are tunneled as
 //! always.
 
 use super::HomeAgent;
@@ -52,17 +52,24 @@ struct Sent {
     pause: Duration,
     /// Whether the correspondent has accepted the Update.
     is_acknowledged: bool,
-    /// The entry that an accepted Update has set at the correspondent: its care-of address and its end. `None` if there is
-    /// no such entry.
+    /// The entry of an earlier Update that the correspondent may have: its care-of address and its end. After an
+    /// acknowledgement, the entry of this Update. `None` if there is no such entry.
     entry: Option<(Ipv4Addr, Instant)>,
     /// When the entry of this Update ends, if the correspondent accepts it.
     ends: Instant,
 }
 
 impl Sent {
-    /// Returns whether the correspondent has an entry that has not ended.
-    fn has_entry(&self, now: Instant) -> bool {
-        self.entry.is_some_and(|(_, ends)| ends > now)
+    /// Returns whether the correspondent may have an entry that has not ended. The acknowledgement of an accepted Update can be
+    /// under way, or lost.
+    fn may_have_entry(&self, host: Ipv4Addr, now: Instant) -> bool {
+        self.possible(host, now).next().is_some()
+    }
+
+    /// Returns the entries of the mobile node `host` of which the correspondent may have one now, each with its end.
+    fn possible(&self, host: Ipv4Addr, now: Instant) -> impl Iterator<Item = (Ipv4Addr, Instant)> {
+        let own = Some((self.care_of, self.ends)).filter(|_| !self.is_acknowledged && self.care_of != host);
+        self.entry.into_iter().chain(own).filter(move |(_, ends)| *ends > now)
     }
 }
 
@@ -134,7 +141,7 @@ impl Informer {
     /// Returns whether there is room for a pair, after pairs without an entry at the correspondent were removed.
     fn has_room(&mut self, now: Instant, pair: (Ipv4Addr, Ipv4Addr)) -> bool {
         if self.sent.len() >= MOST_PAIRS && !self.sent.contains_key(&pair) {
-            self.sent.retain(|_, sent| sent.has_entry(now) || sent.next > now);
+            self.sent.retain(|(host, _), sent| sent.may_have_entry(*host, now) || sent.next > now);
         }
         self.sent.len() < MOST_PAIRS || self.sent.contains_key(&pair)
     }
@@ -240,7 +247,7 @@ impl HomeAgent {
     }
 
     /// Informs the correspondents that a mobile node names in a request that was accepted. Others are informed of the new
-    /// care-of address if they have acknowledged an earlier one.
+    /// care-of address if they may have an entry with an earlier one.
     pub(super) fn inform_of_change(&mut self, now: Instant, request: &Request, out: &mut Outbox) {
         if !self.informs() {
             return;
@@ -253,7 +260,7 @@ impl HomeAgent {
         {
             if sent.care_of != care_of {
                 (sent.next, sent.pause) = (now, PAUSE);
-                if sent.has_entry(now) {
+                if sent.may_have_entry(host, now) {
                     changed.push(*correspondent);
                 }
             }
@@ -381,6 +388,9 @@ impl HomeAgent {
         };
         update.sign(informer.numbers.route_authentication, association, &informer.numbers);
         let known = informer.sent.get(&pair).copied();
+        // Of the entries that the correspondent may have, the one that must be replaced for the longest time.
+        let possible = known.iter().flat_map(|known| known.possible(host, now));
+        let entry = possible.max_by_key(|(other, ends)| (*other != care_of, *ends));
         let pause = known.filter(|known| known.care_of == care_of).map_or(PAUSE, |known| known.pause);
         let sent = Sent {
             care_of,
@@ -388,7 +398,7 @@ impl HomeAgent {
             next: now + pause,
             pause: (pause * 2).min(LONGEST_PAUSE),
             is_acknowledged: false,
-            entry: known.filter(|known| known.has_entry(now)).and_then(|known| known.entry),
+            entry,
             ends: now + Duration::from_secs(lifetime.into()),
         };
         informer.sent.insert(pair, sent);

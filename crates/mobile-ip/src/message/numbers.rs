@@ -58,8 +58,7 @@ impl Default for Numbers {
 
 /// Message types in use: Registration Request, Registration Reply, and tunneled data (RFC 3519).
 const MESSAGES: [u8; 3] = [1, 3, 4];
-/// Extension types in use: the three authentications, the Generalized Authentication, the delivery style (RFC 3024), the
-/// Network Access Identifier (RFC 2794) and the challenge (RFC 4721).
+/// Extension types in use: the three authentications, the Generalized Authentication, and those of RFC 3024, RFC 2794 and RFC 4721.
 const EXTENSIONS: [u8; 7] = [32, 33, 34, 36, 130, 131, 132];
 /// The reserved bits of a Registration Request, of which the second may be flag P.
 const RESERVED_OF_REQUESTS: u8 = 0x05;
@@ -82,11 +81,11 @@ impl Numbers {
         let extensions = self.extensions();
         if !distinct(&extensions) || extensions.iter().any(|kind| EXTENSIONS.contains(kind)) {
             return error(
-                "the two extension types must differ from each other, and from 32 to 34, 36, and 130 to 132",
+                "the two extension types must differ from each other, and from 32 to 34, 36 and 130 to 132",
             );
         }
         if EXTENSIONS.contains(&self.ip_filter) {
-            return error("`ip_filter` must differ from 32 to 34, 36, and 130 to 132");
+            return error("`ip_filter` must differ from 32 to 34, 36 and 130 to 132");
         }
         if self.route_authentication == self.smooth_authentication {
             return error("`route_authentication` and `smooth_authentication` must differ");

@@ -1,8 +1,10 @@
-//! Mobile IP: solicitations, registration requests and replies, and the messages of route optimization with their default
-//! numbers. Advertisements are beacons, so they are not control messages.
+//! Mobile IP: solicitations, registration requests and replies, and the messages of route optimization and buffers with their
+//! default numbers. Advertisements are beacons, so they are not control messages.
 
 use super::Names;
-use ::mobile_ip::message::{Binding, Numbers, PORT, Registration, Reply, Request, SOLICITATION, Update};
+use ::mobile_ip::message::{
+    Asks, Binding, BufferControl, Numbers, PORT, Registration, Reply, Request, SOLICITATION, Update,
+};
 use std::fmt;
 use wire::ipv4::{self, Header};
 use wire::{Ipv4Addr, udp};
@@ -13,6 +15,7 @@ pub(super) enum Message {
     Solicitation,
     Registration(Registration),
     Binding(Binding),
+    Control(BufferControl),
     Unreadable(&'static str),
 }
 
@@ -33,6 +36,11 @@ impl Message {
         let numbers = Numbers::default();
         match Binding::parse(datagram.payload, &numbers) {
             Some(Ok(said)) => return Some((said.home(), Self::Binding(said))),
+            Some(Err(malformed)) => return Some((ip.src, Self::Unreadable(malformed.0))),
+            None => {}
+        }
+        match BufferControl::parse(datagram.payload, &numbers) {
+            Some(Ok(said)) => return Some((said.home, Self::Control(said))),
             Some(Err(malformed)) => return Some((ip.src, Self::Unreadable(malformed.0))),
             None => {}
         }
@@ -68,6 +76,11 @@ impl Message {
                 fields.push(("extensions", reply.extensions.len().to_string()));
             }
             Self::Binding(said) => binding(said, fields),
+            Self::Control(said) => {
+                fields.push(("type", "buffer control request".to_owned()));
+                fields.push(("asks to", asked(said.asks).to_owned()));
+                fields.push(("home address", said.home.to_string()));
+            }
             Self::Unreadable(why) => fields.push(("unreadable", (*why).to_owned())),
         }
     }
@@ -81,6 +94,7 @@ impl Message {
             Self::Binding(Binding::Update(said)) => said.identification,
             Self::Binding(Binding::Acknowledge(said)) => said.identification,
             Self::Binding(Binding::Request(said)) => Some(said.identification),
+            Self::Control(said) => Some(said.identification),
             Self::Binding(Binding::Warning(_)) | Self::Solicitation | Self::Unreadable(_) => None,
         };
         identification
@@ -113,8 +127,26 @@ impl Message {
                     }
                 }
             }
+            Self::Control(said) => {
+                let BufferControl { asks, home, named, .. } = said;
+                let asked = asked(*asks);
+                write!(
+                    f,
+                    "buffer control request {home} to {asked}, {} packets received, {src} > {dst}",
+                    named.len()
+                )
+            }
             Self::Unreadable(why) => write!(f, "registration message {src} > {dst}, unreadable: {why}"),
         }
+    }
+}
+
+/// Returns what a Buffer Control Request asks an agent to do.
+const fn asked(asks: Asks) -> &'static str {
+    match asks {
+        Asks::Keep => "keep packets",
+        Asks::Forward => "forward packets",
+        Asks::Stop => "keep no more packets",
     }
 }
 

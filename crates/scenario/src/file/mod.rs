@@ -480,6 +480,7 @@ pub const BUILT_IN: &[(&str, &str)] = &[
     ("mobile-ip/narrow-path", include_str!("../../../../scenarios/mobile-ip/narrow-path.toml")),
     ("mobile-ip/route-optimization", include_str!("../../../../scenarios/mobile-ip/route-optimization.toml")),
     ("mobile-ip/smooth-handoff", include_str!("../../../../scenarios/mobile-ip/smooth-handoff.toml")),
+    ("mobile-ip/soak", include_str!("../../../../scenarios/mobile-ip/soak.toml")),
     ("mobile-ip/triangle", include_str!("../../../../scenarios/mobile-ip/triangle.toml")),
     ("mobile-ip/triangle-shared", include_str!("../../../../scenarios/mobile-ip/triangle-shared.toml")),
     ("mobile-ip/movement-detection", include_str!("../../../../scenarios/mobile-ip/movement-detection.toml")),

@@ -1,6 +1,7 @@
 //! Mobile IP against programs of others: messages of scapy, tshark as a decoder, and the kernel as correspondent and
 //! router. Each daemon runs in a separate network namespace, without a lab. `make mip-peers` runs these tests.
 
+mod dissector;
 mod operator;
 mod path;
 mod scapy;

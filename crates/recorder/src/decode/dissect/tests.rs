@@ -115,6 +115,32 @@ fn messages_of_route_optimization_have_all_their_fields() {
 }
 
 #[test]
+fn a_buffer_control_request_has_all_its_fields() {
+    let bytes = hex("143000000a01010aed00000012345800c80e01000a020002000300070008000924fb002400000300\
+                     8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f");
+    let found = dissect(&bytes, Begin::Message, false);
+    assert!(found.problem.is_none() && found.is_message, "{found:?}");
+    assert_eq!(found.layers[0].name, "Mobile IP buffer control request");
+    let expected = [
+        (0, "type", "20"),
+        (1, "flags", "0x30: F I: the packets are for another agent"),
+        (4, "home address", "10.1.1.10"),
+        (8, "identification", "0xed00000012345800, as a time 2025-12-31 20:03:12.071111 UTC"),
+        (16, "extension", "IP Filter (type 200), 14 bytes"),
+        (18, "  received packet", "source 10.2.0.2, identification 7"),
+        (18, "  received packet", "source 10.2.0.2, identification 8"),
+        (18, "  received packet", "source 10.2.0.2, identification 9"),
+        (32, "extension", "Generalized Authentication (type 36), subtype 251"),
+        (36, "  SPI", "768"),
+        (40, "  authenticator", "8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f"),
+    ];
+    let fields = found.layers[0].fields.iter().map(|field| (field.at, &field.name[..], &field.value[..]));
+    assert_eq!(fields.collect::<Vec<_>>(), expected);
+    assert_eq!(problem(&hex("147000000a01010aed00000012345800")).0, "mip_control_flags");
+    assert_eq!(problem(&hex("1450")).0, "mip_control_short");
+}
+
+#[test]
 fn a_message_is_found_in_a_frame_and_in_a_tunnel() {
     let packet = in_ip(&hex(REPLY));
     let frame = ethernet::emit(&Frame::to(Mac([2; 6])), &packet);

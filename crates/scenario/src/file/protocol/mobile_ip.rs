@@ -30,7 +30,7 @@ pub(crate) struct MobileIp {
     /// How requests are protected against replay: by timestamps or by nonces [default: timestamps].
     #[serde(default)]
     pub(crate) replay: Replay,
-    /// The key: 16 bytes or more, in hexadecimal.
+    /// The key: 16 bytes or more, in hexadecimal. The key of each home agent and correspondent follows from it and both addresses.
     #[serde(deserialize_with = "node::config::text")]
     #[schemars(schema_with = "node::config::schema::key")]
     pub(crate) key: Key,
@@ -109,7 +109,11 @@ pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), St
     default(role, "mobile_nodes", peers?);
     let correspondents = hosts_of(scenario, CORRESPONDENT);
     let peers: Result<Vec<Value>, String> = correspondents
-        .map(|other| Ok(Value::Table(association(scenario, host_address(layout, other)?)?)))
+        .map(|other| {
+            let other = host_address(layout, other)?;
+            let of = [&address_of(layout, host)?, &other];
+            Ok(Value::Table(informed_association(scenario, other.clone(), of)?))
+        })
         .collect();
     let peers = peers?;
     if !peers.is_empty() {
@@ -121,12 +125,13 @@ pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), St
 /// Fills in a correspondent. All home agents of the scenario inform it, each about its home network.
 pub(super) fn correspondent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     let Around { scenario, layout, host } = *around;
-    default(role, "address", host_address(layout, host)?);
+    let own = host_address(layout, host)?;
+    default(role, "address", own.as_str());
     let agents = hosts_of(scenario, "mobile-ip/home-agent").map(|agent| {
-        let address = interface_address(layout, agent)?;
-        let mut peer = association(scenario, address.split('/').next().unwrap_or_default().to_owned())?;
-        let own: InterfaceAddress = address.parse().map_err(|error| format!("{address}: {error:?}"))?;
-        peer.insert("networks".to_owned(), Value::from(vec![Value::from(own.link.to_string())]));
+        let (address, of) = (interface_address(layout, agent)?, address_of(layout, agent)?);
+        let mut peer = informed_association(scenario, of.clone(), [&of, &own])?;
+        let home: InterfaceAddress = address.parse().map_err(|error| format!("{address}: {error:?}"))?;
+        peer.insert("networks".to_owned(), Value::from(vec![Value::from(home.link.to_string())]));
         Ok(Value::Table(peer))
     });
     let agents: Result<Vec<Value>, String> = agents.collect();
@@ -212,6 +217,22 @@ fn visitor_association(shared: &MobileIp, peer: &str, node: &str, agent: &str) -
         ("algorithm".to_owned(), Value::from(shared.algorithm.name())),
         ("key".to_owned(), Value::from(hex(&key))),
     ]))
+}
+
+/// Returns the association between a home agent and a correspondent, for the end whose peer has the address `peer`. Its key
+/// follows from that of the scenario and both addresses, so a Binding Update to one correspondent is not valid at another.
+fn informed_association(
+    scenario: &Scenario,
+    peer: String,
+    [agent, correspondent]: [&String; 2],
+) -> Result<Table, String> {
+    let mut association = association(scenario, peer)?;
+    if let Some(shared) = &scenario.mobile_ip {
+        let addresses = [agent.as_bytes(), b" ", correspondent.as_bytes()];
+        let key = hmac_sha256(&shared.key, &[&b"home-correspondent"[..], &addresses.concat()]);
+        association.insert("key".to_owned(), Value::from(hex(&key)));
+    }
+    Ok(association)
 }
 
 fn peer(scenario: &Scenario, layout: &Layout, host: &str) -> Result<Value, String> {
