@@ -1,4 +1,4 @@
-//! A mobile node's part in a smooth handoff (draft-ietf-mobileip-optim-09, section 7.1): the Binding Update for its previous
+//! A mobile node's part in a smooth handoff (draft-ietf-mobileip-optim-09, section 9.1): the Binding Update for its previous
 //! foreign agent.
 //!
 //! The new foreign agent builds the same Binding Update from the request, and sends it at once. The mobile node repeats it
@@ -12,8 +12,8 @@ use crate::message::{
 use crate::refusal;
 use wire::{Duration, Instant, Ipv4Addr, Reason, SocketAddrV4, ipv4};
 
-/// The pause before the mobile node sends the Binding Update itself. It doubles each time (optim-09, section 7.1, requires
-/// at least one second, and an increase).
+/// The pause before the mobile node sends the Binding Update itself. It doubles each time, as for requests (RFC 5944, section
+/// 3.6.3). The draft has no number: "after sufficient time" (section 9.1).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The reason to drop a Binding Acknowledge: it answers no Binding Update that waits for one.
 pub(crate) const STALE_ACKNOWLEDGE: Reason = Reason("stale_acknowledge");

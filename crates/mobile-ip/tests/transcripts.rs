@@ -38,6 +38,7 @@ transcripts! {
     a_correspondent_refuses_what_it_cannot_believe: "correspondent-refusals";
     a_correspondent_uses_nonces: "correspondent-nonces";
     a_home_agent_informs_correspondents: "home-agent-informs";
+    a_home_agent_informs_correspondents_by_nonces: "home-agent-nonces";
     a_private_binding_is_not_revealed: "home-agent-private";
     bindings_survive_a_restart: "home-agent-restart";
     what_cannot_be_stored_did_not_happen: "home-agent-storage";

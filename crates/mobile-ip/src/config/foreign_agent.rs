@@ -121,7 +121,7 @@ pub struct ForeignAgentConfig {
     #[serde(default)]
     pub smooth_handoff: bool,
     /// Whether a packet out of a tunnel for a host that is no visitor, and has not left by a smooth handoff, goes back to
-    /// the host's home agent in a special tunnel; default false: it is dropped (draft-ietf-mobileip-optim-05, section 7.2). The
+    /// the host's home agent in a special tunnel; default false: it is dropped (draft-ietf-mobileip-optim-05, section 10.5). The
     /// home agent needs `special_tunnels` too.
     #[serde(default)]
     pub special_tunnels: bool,

@@ -72,7 +72,7 @@ pub struct HomeAgentConfig {
     pub encapsulations: Vec<Kind>,
     /// Whether the home agent opens special tunnels of foreign agents that do not know a mobile node any more, and sends the
     /// packets to its present care-of address; default false: such a packet enters a second tunnel
-    /// (draft-ietf-mobileip-optim-05, section 7.2).
+    /// (draft-ietf-mobileip-optim-05, section 9.5).
     #[serde(default)]
     pub special_tunnels: bool,
     /// The size of the largest datagram inside a tunnel by IP in IP, in bytes, at least 548. The default is 1480: the

@@ -148,7 +148,7 @@ pub struct MobileNodeConfig {
     #[serde(default)]
     pub direct_tunnels: bool,
     /// Whether the mobile node asks its home agent not to reveal its care-of address to correspondents (flag P;
-    /// draft-ietf-mobileip-optim-09, section 3.6); default false. Agents without route optimization deny such a request
+    /// draft-ietf-mobileip-optim-09, section 6.1); default false. Agents without route optimization deny such a request
     /// (codes 70 and 134).
     #[serde(default)]
     pub private_bindings: bool,

@@ -1,5 +1,5 @@
 //! The binding cache: the care-of addresses of mobile nodes, with a bound on their number
-//! (draft-ietf-mobileip-optim-09, section 2.1).
+//! (draft-ietf-mobileip-optim-09, section 3.1).
 
 use std::collections::{BTreeMap, BTreeSet};
 use wire::tunnel::Kind;

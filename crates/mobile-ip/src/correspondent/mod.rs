@@ -56,7 +56,7 @@ const AVOIDED: Duration = Duration::from_mins(1);
 /// The maximum number of care-of addresses that are not used. If there are more, the oldest one is used again.
 const MOST_AVOIDED: usize = 1024;
 
-/// The role of a correspondent (draft-ietf-mobileip-optim-09, section 2.1).
+/// The role of a correspondent (draft-ietf-mobileip-optim-09, section 3.1).
 #[derive(Debug)]
 pub struct Correspondent {
     config: CorrespondentConfig,
@@ -135,7 +135,7 @@ impl Correspondent {
         self.refused.end(rx.iface, packet, ends, out);
     }
 
-    // --- Binding Updates (draft-ietf-mobileip-optim-09, section 4.1) -----------------------------------------------
+    // --- Binding Updates (draft-ietf-mobileip-optim-09, section 4.3) -----------------------------------------------
 
     fn update(
         &mut self,

@@ -1,4 +1,4 @@
-//! Smooth handoffs at the new foreign agent (draft-ietf-mobileip-optim-09, sections 7.1 and 7.2).
+//! Smooth handoffs at the new foreign agent (draft-ietf-mobileip-optim-09, sections 7.1 and 9.1).
 //!
 //! A mobile node that comes from another foreign agent adds a Previous Foreign Agent Notification to its request. This
 //! agent then sends the mobile node's Binding Update to the previous agent at once: it does not wait for the home
@@ -234,13 +234,13 @@ impl ForeignAgent {
     /// Records that a registration is accepted, with `lifetime` 0 if it ends the visit. Packets of the agents that the mobile
     /// node has named are delivered without a limit from now on.
     pub(super) fn arrived(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
-        let host = pending.request.home;
+        let (host, longest) = (pending.request.home, self.longest());
         let Some(arrival) = self.handoffs.arrivals.get_mut(&host) else { return };
         if arrival.mac != pending.mac {
             // Another link address claimed the mobile node.
             let said = pending.request.previous_agent(&self.config.numbers).and_then(Result::ok);
             arrival.sources = said.map_or_else(Vec::new, |said| {
-                vec![(said.previous, now + Duration::from_secs(said.lifetime.into()))]
+                vec![(said.previous, now + Duration::from_secs(said.lifetime.min(longest).into()))]
             });
             arrival.mac = pending.mac;
         }

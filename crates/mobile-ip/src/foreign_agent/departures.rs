@@ -1,4 +1,4 @@
-//! Smooth handoffs at the previous foreign agent (draft-ietf-mobileip-optim-09, sections 7.2 and 7.3): after a Binding
+//! Smooth handoffs at the previous foreign agent (draft-ietf-mobileip-optim-09, sections 9.1 and 9.3): after a Binding
 //! Update of a mobile node that has left, packets that still arrive for it are forwarded to its new care-of address.
 //!
 //! A Binding Update must be authentic, and later than all that the mobile node has sent here before. It comes from the new

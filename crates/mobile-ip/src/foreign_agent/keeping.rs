@@ -31,7 +31,7 @@ pub const KEPT_DUPLICATE: Reason = Reason("kept_duplicate");
 pub const KEPT_UNWANTED: Reason = Reason("kept_unwanted");
 /// The reason to drop a Buffer Control Request: this agent keeps no packets.
 pub const NO_BUFFER: Reason = Reason("no_buffer");
-/// The reason to drop a Buffer Control Request: it is not later than the last one of the visit.
+/// The reason to drop a Buffer Control Request: it is not later than the last one of the visit, or older than the registration.
 pub const STALE_CONTROL: Reason = Reason("stale_control");
 
 /// The packets that one foreign agent keeps.
@@ -118,7 +118,7 @@ impl ForeignAgent {
     }
 
     /// Handles a Buffer Control Request of a mobile node (draft-mkhalil-mobileip-buffer-00, section 4.1). It must be authentic, and
-    /// later than the last one. The packets that it names are dropped: the mobile node has received them. With `when =
+    /// later than the last one, and not older than the registration. The packets that it names are dropped: the mobile node has received them. With `when =
     /// "request"`, the request also begins or ends the keeping of packets. Fails with the reason to drop the message.
     pub(super) fn control(&mut self, message: &BufferControl, out: &mut Outbox) -> Result<(), Reason> {
         let spi = message.authentication.as_ref().map(|found| found.spi);
@@ -127,10 +127,14 @@ impl ForeignAgent {
         if !message.verify(association, &self.config.numbers) {
             return Err(refusal::BAD_AUTHENTICATION);
         }
-        let (visit, _) = self.last_of(message.home).ok_or(NOT_A_VISITOR)?;
+        let (visit, known) = self.last_of(message.home).ok_or(NOT_A_VISITOR)?;
         let keeper = self.keeper.as_mut().ok_or(NO_BUFFER)?;
         let last = keeper.controls.get(&visit);
-        if last.is_some_and(|last| ntp_distance(message.identification, *last) <= 0) {
+        // A message about received packets has the Identification of the Binding Update, which may arrive before it. An older
+        // message may be of an earlier visit.
+        if ntp_distance(message.identification, known) < 0
+            || last.is_some_and(|last| ntp_distance(message.identification, *last) <= 0)
+        {
             return Err(STALE_CONTROL);
         }
         keeper.controls.insert(visit, message.identification);

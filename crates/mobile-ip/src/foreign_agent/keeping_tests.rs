@@ -325,6 +325,29 @@ fn a_request_without_a_visit_or_a_buffer_is_refused() {
     assert_eq!(bench.control(Asks::Keep, 5, &[]), ["no_buffer 98"]);
 }
 
+/// A message of an earlier visit changes nothing. The names of a handoff have the Identification of its Binding Update.
+#[test]
+fn a_request_of_an_earlier_visit_is_refused() {
+    let mut bench = Bench::new("when = \"request\", packets = 3, drain = \"paced\"");
+    assert_eq!(bench.control(Asks::Keep, 5, &[]), ["punt"]);
+    bench.agent.leave(VISIT, &mut bench.out);
+    bench.effects();
+    bench.register();
+    bench.agent.visitors.get_mut(&VISIT).unwrap().identification = 20;
+    for asks in [Asks::Keep, Asks::Forward, Asks::Stop] {
+        assert_eq!(bench.control(asks, 5, &[]), ["stale_control 98"], "{asks:?}");
+        assert_eq!(bench.control(asks, 19, &[]), ["stale_control 98"], "{asks:?}");
+    }
+    assert_eq!(bench.control(Asks::Keep, 21, &[]), ["punt"]);
+    for id in [7, 8] {
+        bench.data(972, 64, Some(id));
+    }
+    bench.updates = 29;
+    let sent = format!("tunnel to {NEW} 1 ttl 62");
+    assert_eq!(bench.flush(), ["route onward", "punt", &sent]);
+    assert_eq!(bench.control(Asks::Forward, 30, &[(SENDER, 8)]), ["kept_duplicate 2"]);
+}
+
 /// A thousand visits begin and end in each way. Afterwards, the agent has no more state than before.
 #[test]
 fn nothing_is_left_of_visits_that_have_ended() {

@@ -1,4 +1,4 @@
-//! Special tunnels (draft-ietf-mobileip-optim-05, section 7.2): a packet out of a tunnel for a host that this agent does not
+//! Special tunnels (draft-ietf-mobileip-optim-05, section 10.5): a packet out of a tunnel for a host that this agent does not
 //! know, for example after a restart, goes back to the host's home agent. Its outer and inner destination are the home
 //! address, so that the home agent intercepts it. The home agent does not return it to this agent, so it cannot circle.
 

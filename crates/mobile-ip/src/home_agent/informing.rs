@@ -1,5 +1,5 @@
 //! What a home agent sends to correspondents: the care-of addresses of its mobile nodes, by Binding Updates
-//! (draft-ietf-mobileip-optim-09, sections 3 and 4).
+//! (draft-ietf-mobileip-optim-09, sections 3.1, 4 and 8).
 //!
 //! Only correspondents with a security association are informed. A Binding Update is sent if a packet of the correspondent
 //! had to be tunneled, if the correspondent asks, if another host says that the correspondent needs it, and if the care-of
@@ -115,7 +115,7 @@ impl Informer {
         self.rng = self.rng.fork(&now.to_string());
     }
 
-    /// Returns the Identification of the next Update to a correspondent (draft-ietf-mobileip-optim-09, section 5). With
+    /// Returns the Identification of the next Update to a correspondent (draft-ietf-mobileip-optim-09, section 4.3). With
     /// nonces, the high half is the nonce of the Update after this one.
     fn identification(&mut self, now: u64, correspondent: Ipv4Addr) -> u64 {
         match self.associations.replay(correspondent) {
@@ -319,7 +319,13 @@ impl HomeAgent {
 
     /// Sends a Binding Update about a mobile node to a correspondent, if there is an association, and the limit permits
     /// it. Returns whether it was sent.
-    fn inform(&mut self, now: Instant, host: Ipv4Addr, correspondent: Ipv4Addr, out: &mut Outbox) -> bool {
+    pub(super) fn inform(
+        &mut self,
+        now: Instant,
+        host: Ipv4Addr,
+        correspondent: Ipv4Addr,
+        out: &mut Outbox,
+    ) -> bool {
         if self.informer.associations.first(correspondent).is_none() {
             return false;
         }

@@ -292,7 +292,7 @@ impl HomeAgent {
             ipv4::IPIP | ipv4::MINIMAL | ipv4::GRE if rx.header.dst == self.config.address.address => {
                 self.reverse(now, rx, packet, out);
             }
-            ipv4::IPIP if self.config.special_tunnels => self.special(rx, packet, out),
+            ipv4::IPIP if self.config.special_tunnels => self.special(now, rx, packet, out),
             ipv4::ICMP if rx.payload(&packet).first().is_some_and(|kind| icmp::is_error(*kind)) => {
                 match self.tunnel_error(now, rx.payload(&packet), out) {
                     // It may be about a reverse tunnel of a foreign agent on this host.

@@ -62,7 +62,7 @@ impl AgentFlags {
     /// T: the agent supports reverse tunnels (RFC 3024).
     pub const REVERSE: Self = Self(0x0100);
 
-    /// Returns S: the agent offers smooth handoffs (draft-ietf-mobileip-optim-09, section 7.1).
+    /// Returns S: the agent offers smooth handoffs (draft-ietf-mobileip-optim-09, section 7.2).
     pub fn smooth(numbers: &super::Numbers) -> Self {
         Self(numbers.smooth_flag.into())
     }

@@ -106,7 +106,7 @@ impl Binding {
     }
 }
 
-/// A Binding Warning: the targets send packets for the mobile node to an old care-of address (optim-09, section 3.1).
+/// A Binding Warning: the targets send packets for the mobile node to an old care-of address (optim-09, section 4.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Warning {
     /// The home address of the mobile node.
@@ -130,7 +130,7 @@ impl Warning {
         out
     }
 
-    /// Parses the data of a Binding Warning Extension of a Registration Request (optim-09, section 3.5).
+    /// Parses the data of a Binding Warning Extension of a Registration Request (optim-09, section 7.3).
     pub(super) fn parse_extension(data: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(data, Malformed("mip_warning_short"));
         r.take(2)?;
@@ -157,7 +157,7 @@ fn targets(bytes: &[u8]) -> Result<Vec<Ipv4Addr>, Malformed> {
     Ok(addresses.iter().map(|address| Ipv4Addr::from(*address)).collect())
 }
 
-/// A Binding Request: asks the home agent for a Binding Update (optim-09, section 3.2).
+/// A Binding Request: asks the home agent for a Binding Update (optim-09, section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BindingRequest {
     /// The home address of the mobile node.
@@ -182,7 +182,7 @@ impl BindingRequest {
     }
 }
 
-/// A Binding Update: the care-of address of a mobile node, for a binding cache (optim-09, section 3.3).
+/// A Binding Update: the care-of address of a mobile node, for a binding cache (optim-09, section 4.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Update {
     /// A: the receiver must send a Binding Acknowledge.
@@ -267,7 +267,7 @@ impl Update {
     }
 }
 
-/// A Binding Acknowledge: the answer to a Binding Update (optim-09, section 3.4).
+/// A Binding Acknowledge: the answer to a Binding Update (optim-09, section 4.4).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Acknowledge {
     /// Whether the update was accepted.
@@ -320,7 +320,7 @@ impl Acknowledge {
     }
 }
 
-/// The status of a Binding Acknowledge: accepted, or why not (optim-09, section 3.4).
+/// The status of a Binding Acknowledge: accepted, or why not (optim-09, section 4.4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Status(pub u8);
 

@@ -95,6 +95,22 @@ fn a_notification_before_the_mobile_home_authentication_is_not_for_the_foreign_a
     assert_eq!(sent.previous_agent(&NUMBERS()), Some(Err(Malformed("mip_notification_length"))));
 }
 
+/// A host on the link could append a notification to a request that the mobile node has signed for the foreign agent.
+#[test]
+fn a_notification_after_the_mobile_foreign_authentication_is_ignored() {
+    let mut sent = request();
+    sent.sign(Between::MobileHome, &association());
+    let covered = Request { extensions: sent.extensions.clone(), ..request() };
+    sent.sign(Between::MobileForeign, &association());
+    sent.extensions.push(notification().extension(&NUMBERS()));
+    assert!(sent.verify(Between::MobileForeign, &association()), "the notification is not covered");
+    assert_eq!(sent.previous_agent(&NUMBERS()), None);
+    let mut covered = covered;
+    covered.extensions.push(notification().extension(&NUMBERS()));
+    covered.sign(Between::MobileForeign, &association());
+    assert_eq!(covered.previous_agent(&NUMBERS()), Some(Ok(notification())));
+}
+
 #[test]
 fn a_warning_extension_is_read_before_the_mobile_home_authentication() {
     let warning = Warning { home: request().home, targets: vec![PREVIOUS, request().home_agent] };
@@ -190,6 +206,7 @@ fn numbers_that_cannot_work_are_refused() {
         Numbers { update: 4, ..NUMBERS() },
         Numbers { warning_extension: 96, ..NUMBERS() },
         Numbers { previous_agent: 33, ..NUMBERS() },
+        Numbers { previous_agent: 132, ..NUMBERS() },
         Numbers { smooth_authentication: 250, ..NUMBERS() },
         Numbers { smooth_flag: 0x40, ..NUMBERS() },
         Numbers { smooth_flag: 0x81, ..NUMBERS() },

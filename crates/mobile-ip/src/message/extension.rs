@@ -80,10 +80,12 @@ impl Extension {
 }
 
 /// Returns the data of the first extension of this type after the Mobile-Home Authentication, where extensions for the
-/// foreign agent are. `None` if there is none.
+/// foreign agent are. An extension after the Mobile-Foreign Authentication is ignored: that authentication does not cover
+/// it, so another host may have added it (RFC 5944, section 3.6.1.3). `None` if there is none.
 pub(super) fn for_foreign_agent(extensions: &[Extension], kind: u8) -> Option<&[u8]> {
-    let (at, _) = find(extensions, Between::MobileHome)?;
-    extensions.iter().skip(at + 1).find_map(|extension| extension.data(kind))
+    let (begin, _) = find(extensions, Between::MobileHome)?;
+    let end = find(extensions, Between::MobileForeign).map_or(extensions.len(), |(end, _)| end);
+    extensions.get(begin + 1..end)?.iter().find_map(|extension| extension.data(kind))
 }
 
 /// Returns the data of the first extension of this type before the Mobile-Home Authentication, where extensions for the

@@ -1,5 +1,5 @@
 //! The Previous Foreign Agent Notification Extension of a Registration Request (draft-ietf-mobileip-optim-09, section
-//! 3.6): asks the new foreign agent to send a Binding Update to the previous one.
+//! 7.1): asks the new foreign agent to send a Binding Update to the previous one.
 //!
 //! ```text
 //! +---------------+---------------+-------------------------------+

@@ -8,7 +8,7 @@ use mobile_ip::message::{
     datagram,
 };
 use wire::ipv4::Header;
-use wire::{Instant, Ipv4Addr, Packet, SocketAddrV4};
+use wire::{Instant, Ipv4Addr, Packet, SocketAddrV4, tunnel};
 
 pub(super) const CORRESPONDENT_CONFIG: &str = r#"
     address = "10.2.0.2"
@@ -47,7 +47,8 @@ pub(super) fn step(teller: &mut Teller<MobileIp>, words: &[&str]) -> Option<(Str
                 authentication: None,
             };
             update.sign(args.get("subtype", numbers.route_authentication), &association(args), &numbers);
-            (args.get("from", HOME_AGENT), CORRESPONDENT, Binding::Update(update), 64, args.has("longer"))
+            let to = args.get("at", CORRESPONDENT);
+            (args.get("from", HOME_AGENT), to, Binding::Update(update), 64, args.has("longer"))
         }
         // The correspondent answers the last Binding Update of the home agent.
         ["acknowledge", ref args @ ..] => {
@@ -94,6 +95,18 @@ pub(super) fn message(bytes: &[u8]) -> Option<Binding> {
     Some(Binding::received(&header, payload, &Numbers::default()).ok()??.1)
 }
 
+/// Returns whether a datagram, which may be in a tunnel, has an Acknowledge with another Identification than the Update in the
+/// datagram `update`.
+pub(super) fn answers_another(bytes: &[u8], update: &[u8]) -> bool {
+    let inner = tunnel::decapsulate(bytes).map(|(_, inner)| inner.into_owned());
+    match (message(inner.as_deref().unwrap_or(bytes)), message(update)) {
+        (Some(Binding::Acknowledge(answer)), Some(Binding::Update(update))) => {
+            answer.identification != update.identification
+        }
+        _ => false,
+    }
+}
+
 /// Returns the name of a message, with the Identification if it is no timestamp near the clock of the transcripts.
 pub(super) fn name(message: &Binding) -> String {
     let numbers = Numbers::default();
@@ -114,7 +127,8 @@ pub(super) fn name(message: &Binding) -> String {
                 format!("{home} is at {care_of} for {lifetime} s{kinds}")
             };
             let nonces = identification.map_or(String::new(), nonces);
-            format!("update: {what}{nonces}, {}", signed(update.verify(subtype, &ours, &numbers)))
+            let quiet = if update.acknowledge { "" } else { ", wants no answer" };
+            format!("update: {what}{nonces}, {}{quiet}", signed(update.verify(subtype, &ours, &numbers)))
         }
         Binding::Acknowledge(answer) => {
             let is_signed = signed(answer.verify(subtype, &ours, &numbers));

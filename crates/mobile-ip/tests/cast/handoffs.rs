@@ -16,6 +16,14 @@ pub(super) fn step(teller: &Teller<MobileIp>, words: &[&str]) -> Option<(String,
         ["control", asks, ref args @ ..] => ask(teller, asks, &Args::new(args)),
         ["update", "from", from, ref args @ ..] => update(teller, from, &Args::new(args)),
         ["acknowledge", "from", from, ref args @ ..] => acknowledge(teller, from, &Args::new(args)),
+        // The packet of the last step, in its tunnel, has circled: the inner time to live is smaller by `hops`.
+        ["again", "after", hops] => {
+            let (iface, packet) = teller.cast.last.clone().unwrap();
+            let (outer, inner) = ipip::decapsulate(&packet.bytes).unwrap();
+            let (header, payload) = Header::parse(inner).unwrap();
+            let inner = Header { ttl: header.ttl - hops.parse::<u8>().unwrap(), ..header }.emit(payload);
+            (iface, from_person("router", &ipip::encapsulate(&inner, outer.src, outer.dst, 1).unwrap()))
+        }
         // A foreign agent returns a packet in a special tunnel to the home agent.
         ["returned", "by", from, "for", to, ref args @ ..] => {
             let inner = number(teller, CORRESPONDENT, args.first().unwrap_or(&to).parse().unwrap());

@@ -216,6 +216,10 @@ impl Cast for MobileIp {
             return arp_name(&arp::Message::parse(&packet.bytes).unwrap());
         }
         let (header, payload) = Header::parse(&packet.bytes).unwrap();
+        let last = self.last.as_ref().map(|(_, last)| last.bytes.as_slice()).unwrap_or_default();
+        if bindings::answers_another(&packet.bytes, last) {
+            return format!("{}, to another update", tunnel_name(&packet.bytes));
+        }
         if let Some(name) = binding_name(&packet.bytes) {
             return name;
         }

@@ -87,7 +87,7 @@ fn numbers_and_times_that_cannot_work_are_refused() {
 }
 
 /// The mobile node signs the Binding Update that the agent builds. So both must build the same bytes: those of an example that
-/// was computed by another program.
+/// was computed by another program. The source is the agent (draft-ietf-mobileip-optim-09, section 7.1).
 #[test]
 fn the_agent_builds_the_update_that_the_mobile_node_has_signed() {
     let address = "address = '10.1.2.7/24'\nsmooth_handoff = true";
@@ -113,7 +113,10 @@ fn the_agent_builds_the_update_that_the_mobile_node_has_signed() {
     let golden: Vec<u8> =
         (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect();
     let is_golden = |effect: &Effect| match effect {
-        Effect::Send(None, packet) => ipv4::payload(&packet.bytes).get(8..) == Some(&golden[..]),
+        Effect::Send(None, packet) => {
+            let ends = ipv4::addresses(&packet.bytes);
+            ends == Some((own, said.previous)) && ipv4::payload(&packet.bytes).get(8..) == Some(&golden[..])
+        }
         _ => false,
     };
     assert_eq!(effects.iter().filter(|effect| is_golden(effect)).count(), 1, "{effects:?}");
@@ -140,6 +143,18 @@ fn a_notification_is_no_means_to_flood_another_host() {
     );
 }
 
+/// A link address has four requests that wait, and each gives way to another one after 250 ms.
+#[test]
+fn one_link_address_causes_four_updates_a_second() {
+    let mut agent = agent(SMOOTH);
+    let mut sent = |ms: u64, number: u8| {
+        let (home, target) = (Ipv4Addr::new(10, 1, 9, number), Ipv4Addr::new(10, 5, 0, number));
+        ask(&mut agent, at(ms), ATTACKER, &comes_from(at(ms), home, target, false)).len()
+    };
+    let first: usize = (0..16).map(|number| sent(1000 + 250 * u64::from(number / 4), 1 + number)).sum();
+    assert_eq!((first, sent(2001, 20)), (4, 1));
+}
+
 #[test]
 fn a_mobile_node_gets_few_packets_before_it_is_registered() {
     let mut agent = agent(SMOOTH);
@@ -154,6 +169,16 @@ fn a_mobile_node_gets_few_packets_before_it_is_registered() {
     give(&mut agent, at(9500), Input::Timeout);
     assert!(!arrives(&mut agent, at(9501), HOME, PREVIOUS), "the request does not wait any more");
     assert_eq!(counted(&agent, "not_a_visitor"), 1);
+}
+
+/// A request may wait longer, but packets of the previous agent are not delivered longer.
+#[test]
+fn packets_of_the_previous_agent_are_delivered_for_7_s_before_the_registration() {
+    let mut agent = agent("smooth_handoff = true\npending_timeout = '30s'");
+    ask(&mut agent, at(1000), MOBILE, &comes_from(at(1000), HOME, PREVIOUS, false));
+    assert!(arrives(&mut agent, at(7999), HOME, PREVIOUS));
+    assert!(!arrives(&mut agent, at(8000), HOME, PREVIOUS));
+    assert_eq!(agent.status().get("pending"), Some(&node::Value::Int(1)), "the request still waits");
 }
 
 /// A host claims the home address of a mobile node that comes from another agent. It does not get its packets. Without an
@@ -178,6 +203,22 @@ fn packets_for_a_pending_visitor_are_not_stolen() {
         }
         assert_eq!(receives(&mut proving, at(1002)), Some(MOBILE));
     }
+}
+
+/// A host on the link hears the request of a mobile node, and sends it again with a notification behind its authentication.
+/// The agent sends no Binding Update, and delivers no packets of the named agent.
+#[test]
+fn a_notification_that_another_host_has_appended_has_no_effect() {
+    let mut agent = agent(PROVEN);
+    let whole = comes_from(at(1000), HOME, PREVIOUS, true);
+    let said = whole.extensions[1].clone();
+    let mut asked = Request { extensions: whole.extensions[..1].to_vec(), ..whole };
+    asked.sign(Between::MobileForeign, &association());
+    asked.extensions.push(said);
+    assert!(ask(&mut agent, at(1000), MOBILE, &asked).is_empty());
+    assert_eq!(receives(&mut agent, at(1001)), None);
+    heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&asked, AGENT));
+    assert_eq!(receives(&mut agent, at(1020)), None);
 }
 
 /// Gives the foreign agent a packet out of a tunnel of the previous agent, and returns the link address that gets it.
@@ -223,6 +264,23 @@ fn no_changed_update_ends_a_visit() {
     told(&mut agent, at(3020), &whole);
     assert_eq!(counted(&agent, "stale_update"), 1);
     assert!(agent.status().get("visitors").is_some_and(|visitors| visitors.get("10.1.0.7").is_some()));
+}
+
+/// The mobile node has left and comes back. Its request waits when an Update arrives that it had sent before.
+#[test]
+fn an_update_from_before_the_return_is_stale() {
+    let mut agent = agent(PROVEN);
+    let asked = comes_from(at(1000), HOME, PREVIOUS, true);
+    ask(&mut agent, at(1000), MOBILE, &asked);
+    heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&asked, AGENT));
+    let signed = |time| Binding::Update(update(time)).emit(&Numbers::default());
+    told(&mut agent, at(2000), &signed(at(2000)));
+    ask(&mut agent, at(4000), MOBILE, &comes_from(at(4000), HOME, PREVIOUS, true));
+    told(&mut agent, at(4001), &signed(at(3000)));
+    assert_eq!(counted(&agent, "stale_update"), 1);
+    assert!(arrives(&mut agent, at(4002), HOME, PREVIOUS));
+    told(&mut agent, at(5000), &signed(at(5000)));
+    assert!(!arrives(&mut agent, at(5001), HOME, PREVIOUS), "it has left again");
 }
 
 /// A notification that is cut makes the agent drop the whole request.

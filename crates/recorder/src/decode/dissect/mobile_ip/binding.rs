@@ -7,7 +7,7 @@ use ::mobile_ip::message::{
 };
 use wire::Malformed;
 
-/// The letters of the flags of a Binding Update, from the highest bit (draft-ietf-mobileip-optim-09, section 3.3).
+/// The letters of the flags of a Binding Update, from the highest bit (draft-ietf-mobileip-optim-09, section 4.3).
 const UPDATE_FLAGS: [&str; 8] = ["A", "I", "M", "G", "4", "5", "6", "7"];
 
 /// The letters of the flags of a Buffer Control Request, from the highest bit (draft-mkhalil-mobileip-buffer-00, section 4.1).
