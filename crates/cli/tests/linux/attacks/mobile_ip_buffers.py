@@ -83,7 +83,7 @@ def register():
 register()
 show("not-asked")
 
-# --- nobody else asks for a buffer ------------------------------------------------------------------------------------------
+# --- no other host asks for a buffer -----------------------------------------------------------------------------------------
 
 attack("keep-with-wrong-key", control(KEEP, key=bytes(16)))
 attack("keep-with-wrong-spi", control(KEEP, spi=302))
@@ -120,7 +120,7 @@ for number in range(10):
 serve()
 print("of-11-packets", kept(), flush=True)
 
-# --- nobody gets the packets but the visitor --------------------------------------------------------------------------------
+# --- only the visitor gets the packets --------------------------------------------------------------------------------------
 
 theft = update(VICTIM, THIEF, spi=301, subtype=SMOOTH)
 from_afar("theft-with-wrong-key", update(VICTIM, THIEF, spi=301, subtype=SMOOTH, key=bytes(16)), src=THIEF)
