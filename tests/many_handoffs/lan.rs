@@ -35,14 +35,16 @@ fn ring(has_cache: bool) -> String {
     let text = SCENARIO
         .replace("smooth_handoff = true\n", "smooth_handoff = true\nbuffer = { packets = 8 }\n")
         .replace("rate = 100, size", "rate = 50, size");
-    if has_cache {
-        text.replace(
-            "role = [{ kind = \"apps/constant-rate\"",
-            "role = [{ kind = \"mobile-ip/correspondent\" }, { kind = \"apps/constant-rate\"",
-        )
-    } else {
-        text
+    assert!(text.contains("buffer = {") && text.contains("rate = 50, size"), "{text}");
+    if !has_cache {
+        return text;
     }
+    let with_cache = text.replace(
+        "role = [{ kind = \"apps/constant-rate\"",
+        "role = [{ kind = \"mobile-ip/correspondent\" }, { kind = \"apps/constant-rate\"",
+    );
+    assert!(with_cache.contains("mobile-ip/correspondent"), "{text}");
+    with_cache
 }
 
 /// Returns the scenario with a download instead of datagrams.
@@ -100,6 +102,7 @@ fn delivery(ended: &Ended) -> Delivery {
 fn datagrams(moves: usize, has_cache: bool, home: &str, more: &[&str]) -> (Ended, Delivery) {
     let ended = run(&ring(has_cache), &settings(moves, home, more));
     assert_eq!((ended.moves().len(), ended.count("forwarding_begun")), (moves, moves));
+    assert_eq!(ended.count("binding_learnt") > 0, has_cache);
     let delivery = delivery(&ended);
     (ended, delivery)
 }

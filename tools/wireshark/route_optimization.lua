@@ -202,6 +202,9 @@ local function buffer_control(tree, r, rest)
     r.take(2)
     add(tree, r, f.home, 4)
     add(tree, r, f.identification, 8)
+    if r.is_short() then
+        return false
+    end
     local at = rest:len() - r.left()
     if r.left() >= 2 and rest(at, 1):uint() == proto.prefs.ip_filter then
         local branch = tree:add(f.extension, r.take(1))

@@ -52,8 +52,8 @@ pub enum KeepWhen {
     /// Packets are kept, and not sent, while the link to the visited network is down. If a visitor registers again after that,
     /// it gets them by the link.
     LinkDown,
-    /// The packets of a visitor are kept if its accepted request asks for it (draft-mkhalil-mobileip-buffer-00, section
-    /// 4.1).
+    /// The packets of a visitor are kept from its Buffer Control Request with flag B on (draft-mkhalil-mobileip-buffer-00,
+    /// section 4.1).
     Request,
 }
 

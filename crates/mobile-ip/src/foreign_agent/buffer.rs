@@ -62,7 +62,7 @@ impl Ring {
 pub(super) struct Buffers {
     limits: Limits,
     rings: BTreeMap<Visit, Ring>,
-    /// The rings that have a packet, by their number of bytes.
+    /// The rings that have a packet and are not being sent, by their number of bytes.
     by_size: BTreeSet<(usize, Visit)>,
     /// When the oldest packet of each ring is too old. The instant may be too early: it is that of a packet that was replaced.
     ages: Expiry<Visit>,
@@ -173,7 +173,8 @@ impl Buffers {
         let size = self.size(visit).1;
         if size != before {
             self.by_size.remove(&(before, visit));
-            if size > 0 {
+            let is_draining = self.rings.get(&visit).is_some_and(|ring| ring.is_draining);
+            if size > 0 && !is_draining {
                 self.by_size.insert((size, visit));
             }
         }
@@ -248,10 +249,12 @@ impl Buffers {
 
     // --- draining --------------------------------------------------------------------------------------------------
 
-    /// Begins to send the packets of a visitor to another agent. They do not get too old from now on.
+    /// Begins to send the packets of a visitor to another agent. From now on they do not get too old, and make no room for
+    /// others: later ones among them exist only here.
     pub(super) fn begin_drain(&mut self, visit: Visit) {
         if let Some(ring) = self.rings.get_mut(&visit) {
             ring.is_draining = true;
+            self.by_size.remove(&(ring.bytes, visit));
             self.ages.stop(visit);
         }
     }

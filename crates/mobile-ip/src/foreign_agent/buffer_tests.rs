@@ -108,6 +108,23 @@ fn packets_wait_behind_those_that_are_sent_while_there_is_room() {
     assert_eq!(buffers.bytes(), 0);
 }
 
+/// Packets that wait behind those that are being sent exist only here.
+#[test]
+fn packets_that_are_being_sent_make_no_room_for_others() {
+    let mut buffers = Buffers::new(Limits { packets: 8, bytes: 800, total_bytes: 1000, ..LIMITS });
+    for id in 1..=7 {
+        assert_eq!(keep(&mut buffers, Instant::ZERO, 1, id, 100), []);
+    }
+    buffers.begin_drain(visit(1));
+    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(8, 100)), Ok(()));
+    for id in 9..=10 {
+        assert_eq!(keep(&mut buffers, Instant::ZERO, 2, id, 100), []);
+    }
+    assert_eq!(keep(&mut buffers, Instant::ZERO, 2, 11, 100), [(9, KEPT_NO_ROOM)], "its own oldest one");
+    assert_eq!(keep(&mut buffers, Instant::ZERO, 3, 12, 100), [(10, KEPT_NO_ROOM)]);
+    assert_eq!(ids(buffers.take(visit(1))), [1, 2, 3, 4, 5, 6, 7, 8]);
+}
+
 /// 10 000 visitors share 64 MiB: never a byte more, and equal shares.
 #[test]
 fn ten_thousand_visitors_share_the_bytes() {

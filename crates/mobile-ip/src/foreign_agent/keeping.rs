@@ -273,7 +273,8 @@ impl ForeignAgent {
             return;
         }
         for Kept { packet, iface, .. } in keeper.buffers.take(visit) {
-            self.send_on_link(mac, iface, None, packet, out);
+            let cut = (packet.bytes.len() > usize::from(self.mtu)).then_some(self.mtu);
+            self.send_on_link(mac, iface, cut, packet, out);
         }
     }
 

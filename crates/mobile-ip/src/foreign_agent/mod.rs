@@ -4,9 +4,10 @@
 //! home agent: replies, and ICMP errors about requests, are dropped if they arrive from a visited link. This applies to
 //! the visited links of all foreign agents of this host.
 //!
-//! A packet from a tunnel is forwarded to a visitor only if the source of the tunnel is the visitor's home agent. The
-//! packet is sent to the link address that registered, without ARP. All other packets from tunnels are dropped without
-//! an answer (RFC 5944, section 4.2.2).
+//! A packet from a tunnel is forwarded to a visitor only if the source of the tunnel is the visitor's home agent; with smooth
+//! handoffs, also its previous agent; with `direct_tunnels`, any host. The packet is sent to the link address that
+//! registered, without ARP. All other packets from tunnels are dropped without an answer (RFC 5944, section 4.2.2), unless
+//! this agent forwards them: to the new care-of address of a mobile node that has left, or in a special tunnel.
 //!
 //! Without an association with the mobile node or its home agent, a visit is not authenticated: the visitor can claim
 //! the home address of another host. Of the packets that this host itself sends, such a visitor gets only packets from
@@ -173,7 +174,8 @@ pub struct ForeignAgent {
     challenged: BTreeMap<Ipv4Addr, Challenged>,
     /// The tunnels of each home agent that has visitors here.
     opened: BTreeMap<Ipv4Addr, Opened>,
-    /// The reverse tunnels to the home agents of visitors, and what is known about their paths.
+    /// The reverse tunnels to the home agents of visitors, the tunnels to new care-of addresses, and what is known about their
+    /// paths.
     tunnels: Tunnels,
     /// The packets that are kept for visitors; `None` if none are.
     keeper: Option<Keeper>,
@@ -183,7 +185,7 @@ pub struct ForeignAgent {
     /// The random numbers from which each start takes its challenges.
     challenges: Rng,
     denials: Limiter<Mac>,
-    /// Limits ICMP errors about reverse tunnels, by visitor.
+    /// Limits ICMP errors, by the host that gets them.
     error_limit: Limiter<Ipv4Addr>,
     /// The number of replies that were sent to mobile nodes, by code: relayed replies, and denials by this agent.
     codes: ReplyCounts,

@@ -154,7 +154,7 @@ impl HomeAgent {
         let is_last = !self.under_way.has(host);
         self.switch(now, host, &from, &to, None, out);
         if to.is_empty() {
-            self.forget_told(host);
+            self.bindings_ended(now, host, out);
         }
         for _ in to.len()..from.len() {
             out.mark(MobileIpEvent::BindingExpired { host }.into());

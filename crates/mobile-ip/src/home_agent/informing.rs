@@ -280,13 +280,18 @@ impl HomeAgent {
         }
     }
 
-    /// Forgets what the correspondents know about a mobile node whose bindings have ended. Their entries have ended
-    /// too.
-    pub(super) fn forget_told(&mut self, host: Ipv4Addr) {
-        let pairs: Vec<_> = self.informer.sent.keys().copied().filter(|(of, _)| *of == host).collect();
-        for pair in pairs {
-            self.informer.sent.remove(&pair);
-            self.informer.repeats.stop(pair);
+    /// The bindings of a mobile node have ended. Correspondents that may still have an entry, of an earlier and longer
+    /// binding, are informed. What the others know has ended too, and is forgotten.
+    pub(super) fn bindings_ended(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
+        let own = self.informer.sent.range((host, Ipv4Addr::UNSPECIFIED)..=(host, Ipv4Addr::BROADCAST));
+        let all: Vec<_> = own.map(|(pair, sent)| (*pair, sent.may_have_entry(host, now))).collect();
+        for (pair, may_have_entry) in all {
+            if may_have_entry {
+                self.send_update(now, host, pair.1, out);
+            } else {
+                self.informer.sent.remove(&pair);
+                self.informer.repeats.stop(pair);
+            }
         }
     }
 

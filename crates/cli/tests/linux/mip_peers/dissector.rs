@@ -229,10 +229,10 @@ fn wireshark_reads_each_message_of_route_optimization() {
     assert_eq!(lines, expected);
     assert_eq!(read(&file, MALFORMED).unwrap(), [""; 0]);
 
-    // A message without its last byte, and one with a further byte, are malformed.
+    // A message without its last byte, one that is only a type, and one with a further byte are malformed.
     let wrong = payloads.iter().flat_map(|payload| {
         let cut = payload.split_last().map(|(_, begin)| begin.to_vec()).unwrap();
-        [cut, [&payload[..], &[0]].concat()]
+        [cut, payload[..1].to_vec(), [&payload[..], &[0]].concat()]
     });
     let wrong: Vec<_> = wrong.collect();
     write(&file, &wrong);
