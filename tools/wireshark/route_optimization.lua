@@ -119,6 +119,15 @@ local function add_targets(tree, r)
     return true
 end
 
+-- Adds a Security Parameter Index, and an authenticator up to the end.
+local function add_authenticator(tree, r)
+    add(tree, r, f.spi, 4)
+    if r.left() > 0 then
+        add(tree, r, f.authenticator, r.left())
+    end
+    return true
+end
+
 -- Adds the Generalized Authentication at the end of a message. Returns whether it is there, and nothing behind it.
 local function add_authentication(tree, r)
     local kind = r.take(1)
@@ -131,11 +140,7 @@ local function add_authentication(tree, r)
     if not length or length:uint() < 4 or length:uint() ~= r.left() then
         return false
     end
-    add(branch, r, f.spi, 4)
-    if r.left() > 0 then
-        add(branch, r, f.authenticator, r.left())
-    end
-    return true
+    return add_authenticator(branch, r)
 end
 
 -- Adds the packets of an IP Filter Extension: flags, the sources, and for each source the identifications of its packets.
@@ -220,11 +225,7 @@ local function previous_agent(tree, r)
     add(tree, r, f.lifetime, 2)
     add(tree, r, f.previous, 4)
     add(tree, r, f.care_of, 4)
-    add(tree, r, f.spi, 4)
-    if r.left() > 0 then
-        add(tree, r, f.authenticator, r.left())
-    end
-    return true
+    return add_authenticator(tree, r)
 end
 
 local function warning_extension(tree, r)

@@ -26,6 +26,11 @@ pub const ANSWERED: Reason = Reason("answered_recently");
 pub const NO_REVERSE_TUNNEL: Reason = Reason("no_reverse_tunnel");
 /// The request repeats one that was accepted. The reply is not sent yet, because the record is not durable.
 pub const UNDER_WAY: Reason = Reason("answer_under_way");
+/// A Binding Update has no Identification, so a repetition could not be recognized.
+pub const NO_IDENTIFICATION: Reason = Reason("no_identification");
+/// The care-of address of a Binding Update cannot be that of a mobile node elsewhere: it is not a host's, or it is an address of
+/// this host.
+pub const IMPLAUSIBLE_CARE_OF: Reason = Reason("implausible_care_of");
 /// The authentication of a message is missing or wrong.
 pub const BAD_AUTHENTICATION: Reason = Reason("bad_authentication");
 /// The source of a request is neither the home address nor the co-located care-of address, or it is an address of the

@@ -1,23 +1,12 @@
 //! Attacks on the packets that a foreign agent keeps for its visitors. `attacks.rs` describes the scripts.
 
-use crate::attacks::{Case, prints};
-use crate::attacks_mobile_ip::case;
+use crate::attacks::prints;
+use crate::attacks_mobile_ip::handoff_agent;
 
 #[test]
 fn kept_packets_are_the_visitors_only() {
-    const AGENT: Case = case(
-        ["10.3.0.1/24", "10.9.0.1/24"],
-        r#"route = [{ to = "0.0.0.0/0", interface = "up", via = "10.9.0.2" }]
-[[role]]
-kind = "mobile-ip/foreign-agent"
-interface = "visited"
-address = "10.3.0.1/24"
-smooth_handoff = true
-buffer = { when = "request", packets = 8 }
-mobile_nodes = [{ address = "10.1.0.7", spi = 301, key = "000102030405060708090a0b0c0d0e0f" }]
-"#,
-    );
-    prints(&AGENT, "mobile_ip_buffers.py", BUFFER_ROWS);
+    let agent = handoff_agent("buffer = { when = \"request\", packets = 8 }\n");
+    prints(&agent, "mobile_ip_buffers.py", BUFFER_ROWS);
 }
 
 /// What `mobile_ip_buffers.py` prints.

@@ -3,7 +3,7 @@
 use crate::attacks::{Case, FOREIGN_AGENT, prints};
 
 /// A daemon with these interface addresses and roles. The attacker sends whole frames.
-pub(crate) const fn case(addresses: [&'static str; 2], config: &'static str) -> Case {
+const fn case(addresses: [&'static str; 2], config: &'static str) -> Case {
     Case { addresses, config, attackers: &[], descriptors: None }
 }
 
@@ -67,20 +67,24 @@ home_agents = [{{ address = \"10.1.0.2\", spi = 302, key = \"0001020304050607080
     prints(&case(["10.3.0.1/24", "10.9.0.1/24"], config.leak()), "mobile_ip_visitors.py", VISITOR_ROWS);
 }
 
-#[test]
-fn a_visitor_leaves_and_returns_by_its_own_updates_only() {
-    const AGENT: Case = case(
-        ["10.3.0.1/24", "10.9.0.1/24"],
-        r#"route = [{ to = "0.0.0.0/0", interface = "up", via = "10.9.0.2" }]
+/// A foreign agent with smooth handoffs, one mobile node, and further keys of the role.
+pub(crate) fn handoff_agent(more: &str) -> Case {
+    let config = format!(
+        r#"route = [{{ to = "0.0.0.0/0", interface = "up", via = "10.9.0.2" }}]
 [[role]]
 kind = "mobile-ip/foreign-agent"
 interface = "visited"
 address = "10.3.0.1/24"
 smooth_handoff = true
-mobile_nodes = [{ address = "10.1.0.7", spi = 301, key = "000102030405060708090a0b0c0d0e0f" }]
-"#,
+mobile_nodes = [{{ address = "10.1.0.7", spi = 301, key = "000102030405060708090a0b0c0d0e0f" }}]
+{more}"#
     );
-    prints(&AGENT, "mobile_ip_handoffs.py", HANDOFF_ROWS);
+    case(["10.3.0.1/24", "10.9.0.1/24"], config.leak())
+}
+
+#[test]
+fn a_visitor_leaves_and_returns_by_its_own_updates_only() {
+    prints(&handoff_agent(""), "mobile_ip_handoffs.py", HANDOFF_ROWS);
 }
 
 const NODE: &str = "[[role]]\nkind = \"mobile-ip/mobile-node\"\ninterface = \"visited\"\naddress = \"10.1.0.7/24\"\n\

@@ -15,7 +15,7 @@
 mod cache;
 mod replay;
 
-pub use replay::{NO_IDENTIFICATION, WRONG_NONCE};
+pub use replay::WRONG_NONCE;
 
 use crate::clock::Clock;
 use crate::config::{Associations, CorrespondentConfig, TrustedHomeAgent};
@@ -40,8 +40,6 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Prefix, Reason, Sock
 
 /// The home address of a Binding Update is not in the `networks` of the home agent, or is an address of this host.
 pub const NOT_OF_THE_HOME_AGENT: Reason = Reason("not_of_the_home_agent");
-/// The care-of address of a Binding Update cannot be another host's.
-pub const IMPLAUSIBLE_CARE_OF: Reason = Reason("implausible_care_of");
 /// The care-of address of a Binding Update was reported as unreachable within the last minute.
 pub const CARE_OF_UNREACHABLE: Reason = Reason("care_of_unreachable");
 
@@ -168,7 +166,7 @@ impl Correspondent {
                 Ok(())
             }
             Err((status, reason)) => {
-                if [IMPLAUSIBLE_CARE_OF, CARE_OF_UNREACHABLE].contains(&reason) {
+                if [refusal::IMPLAUSIBLE_CARE_OF, CARE_OF_UNREACHABLE].contains(&reason) {
                     // The mobile node is not at the care-of address of the entry any more.
                     self.outdate(update, home_agent, out);
                 }
@@ -204,7 +202,7 @@ impl Correspondent {
             return Err((Status::PROHIBITED, NOT_OF_THE_HOME_AGENT));
         }
         if !update.deletes() && !self.is_elsewhere(care_of) {
-            return Err((Status::PROHIBITED, IMPLAUSIBLE_CARE_OF));
+            return Err((Status::PROHIBITED, refusal::IMPLAUSIBLE_CARE_OF));
         }
         while self.avoided.pop(now).is_some() {}
         if !update.deletes() && self.avoided.has((home, care_of)) {

@@ -1,12 +1,11 @@
 //! The protection of a correspondent against repeated and old Binding Updates.
 
 use crate::config::Replay;
+use crate::refusal;
 use auth::ReplayWindow;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Ipv4Addr, Reason, Rng, ntp_distance};
 
-/// The Binding Update has no Identification, so a repetition could not be recognized.
-pub const NO_IDENTIFICATION: Reason = Reason("no_identification");
 /// The Binding Update has neither the nonce that the last one announced, nor that of the last Binding
 /// Request about this mobile node.
 pub const WRONG_NONCE: Reason = Reason("wrong_nonce");
@@ -71,7 +70,7 @@ impl ReplayState {
         last: Option<u64>,
         identification: Option<u64>,
     ) -> Result<u64, Reason> {
-        let identification = identification.ok_or(NO_IDENTIFICATION)?;
+        let identification = identification.ok_or(refusal::NO_IDENTIFICATION)?;
         let window = self.window;
         let known = self.of(home_agent);
         match style {
@@ -156,7 +155,7 @@ mod tests {
         assert_eq!(check(None, 102 * SECOND + 1), Ok(102 * SECOND + 1));
         assert_eq!(check(Some(SECOND), 102 * SECOND), Ok(102 * SECOND), "another entry");
         let none = state.check(103 * SECOND, (AGENT, HOME), Replay::Timestamps, None, None);
-        assert_eq!(none, Err(NO_IDENTIFICATION));
+        assert_eq!(none, Err(refusal::NO_IDENTIFICATION));
     }
 
     #[test]

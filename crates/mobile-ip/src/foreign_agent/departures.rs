@@ -18,12 +18,8 @@ use node::{Action, Encap, Lifetime, Outbox, Route, RouteKey, Rx, reason};
 use wire::ipv4::{self};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, ntp_distance, udp};
 
-/// The reason to drop a Binding Update: it has no Identification, so it has no protection against replay.
-pub(super) const NO_IDENTIFICATION: Reason = Reason("no_identification");
 /// The reason to drop a Binding Update: it is not later than the last message of the mobile node.
 pub(super) const STALE_UPDATE: Reason = Reason("stale_update");
-/// The reason to drop a Binding Update: its care-of address cannot be that of another agent.
-pub(super) const IMPLAUSIBLE_CARE_OF: Reason = Reason("implausible_care_of");
 /// The reason to drop a packet from a tunnel: it would be forwarded to the source of the tunnel, or it was forwarded before.
 pub(super) const FORWARDING_LOOP: Reason = Reason("forwarding_loop");
 
@@ -77,7 +73,7 @@ impl ForeignAgent {
         if !update.verify(numbers.smooth_authentication, association, &numbers) {
             return Err(refusal::BAD_AUTHENTICATION);
         }
-        let identification = update.identification.ok_or(NO_IDENTIFICATION)?;
+        let identification = update.identification.ok_or(refusal::NO_IDENTIFICATION)?;
         let Some((visit, last)) = self.last_of(host) else {
             self.acknowledge(now, update, Status::UNSPECIFIED, None, out);
             return Err(NOT_A_VISITOR);
@@ -94,7 +90,7 @@ impl ForeignAgent {
         }
         if !update.deletes() && !self.is_elsewhere(visit, update.care_of) {
             self.acknowledge(now, update, Status::MALFORMED, None, out);
-            return Err(IMPLAUSIBLE_CARE_OF);
+            return Err(refusal::IMPLAUSIBLE_CARE_OF);
         }
         self.accept(now, visit, update, identification, out);
         Ok(())
