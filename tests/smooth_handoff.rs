@@ -149,3 +149,20 @@ role = [
     assert_eq!(marks(&smooth, "update_acknowledged"), 2);
     assert!(!reasons(&smooth.records).contains_key("ttl_expired"));
 }
+
+/// The home agent gives each foreign agent the key of the registration. A handoff costs the same packets as with configured
+/// keys, at several times within the second between two advertisements.
+#[test]
+fn distributed_keys_cost_no_packet_more_than_configured_ones() {
+    for phase in [13, 207, 421, 633, 871] {
+        let at = format!("at = \"5.{phase:03}s\"");
+        let moves = [("at = \"5.013s\"", at.as_str())];
+        let configured = run(&moves, &[]);
+        let distributed = run(&moves, &["mobile-ip.distributed_keys=true"]);
+        assert_eq!(lost(&distributed), lost(&configured), "the first move at {phase} ms");
+        assert_eq!(marks(&distributed, "forwarding_begun"), 4);
+        assert_eq!(marks(&distributed, "update_acknowledged"), 4);
+        assert_eq!(marks(&distributed, "key_received"), 5, "one for each registration");
+        assert_eq!(marks(&configured, "key_received"), 0);
+    }
+}

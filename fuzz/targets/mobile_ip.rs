@@ -4,7 +4,7 @@ use auth::Key;
 use fuzz::{patch, set_checksum};
 use mobile_ip::message::{
     Advertisement, Algorithm, Association, Between, Binding, BufferControl, Extension, Numbers, Received,
-    Registration, Request, Solicitation,
+    Registration, Reply, Request, Solicitation,
 };
 use wire::ipv4::{self, Header};
 use wire::udp;
@@ -109,6 +109,14 @@ fn extensions(request: &Request) {
     }
 }
 
+/// Checks that reading and writing the key in a reply lose nothing but reserved bytes.
+fn distributed_key(reply: &Reply) {
+    let numbers = Numbers::default();
+    if let Ok(Some(key)) = reply.distributed_key(&numbers) {
+        assert!(reply.extensions.iter().any(|found| same(found, &key.extension(&numbers), 2)));
+    }
+}
+
 /// Returns whether two extensions are equal except for the first `reserved` bytes of their data.
 fn same(one: &Extension, other: &Extension, reserved: usize) -> bool {
     match (one, other) {
@@ -140,6 +148,7 @@ fn registration(message: Registration, payload: &[u8]) {
                 }
             }
             Registration::Reply(mut reply) => {
+                distributed_key(&reply);
                 let emitted = reply.emit();
                 assert_eq!(payload.get(..emitted.len()), Some(emitted.as_slice()));
                 let _ = reply.verify(Between::MobileHome, &association);

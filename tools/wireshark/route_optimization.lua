@@ -1,6 +1,7 @@
 -- A dissector for Wireshark and tshark: the messages of route optimization, smooth handoffs and buffers of Mobile IP, which
 -- Wireshark does not know (draft-ietf-mobileip-optim-09, draft-mkhalil-mobileip-buffer-00). All other messages go to Wireshark's own
--- dissector, and so do Registration Requests, of which the extensions of these drafts are shown too.
+-- dissector, and so do Registration Requests and Replies, of which the extensions of these drafts are shown too, and the key for a
+-- foreign agent, which is none of the drafts'.
 --
 --     tshark -X lua_script:tools/wireshark/route_optimization.lua -r capture.pcapng -Y mipro
 --
@@ -10,7 +11,9 @@ local proto = Proto("mipro", "Mobile IP Route Optimization")
 
 local PORT = 434
 local REQUEST = 1
-local REQUEST_HEADER = 24
+local REPLY = 3
+-- The lengths of the fixed parts, by message type.
+local HEADERS = { [REQUEST] = 24, [REPLY] = 20 }
 -- An extension with this type has a subtype, and then a length of two bytes (RFC 4721, section 5). The others of requests have a
 -- length of one byte.
 local GENERALIZED = 36
@@ -24,6 +27,10 @@ proto.prefs.ip_filter = Pref.uint("IP Filter Extension", 200, "The type of the I
 proto.prefs.warning_extension = Pref.uint("Binding Warning Extension", 16, "The type of the Binding Warning Extension")
 proto.prefs.previous_agent =
     Pref.uint("Previous Foreign Agent Notification", 96, "The type of the Previous Foreign Agent Notification Extension")
+proto.prefs.vendor_extension =
+    Pref.uint("Vendor extension", 134, "The type of the extension with a key for a foreign agent (RFC 3115)")
+proto.prefs.vendor = Pref.uint("Vendor", 32473, "The enterprise number in this extension")
+proto.prefs.vendor_key = Pref.uint("Vendor type", 1, "The type of keys among the extensions of this enterprise")
 
 local STATUS = {
     [0] = "accepted",
@@ -59,6 +66,9 @@ local f = {
     spi = ProtoField.uint32("mipro.spi", "Security Parameter Index"),
     authenticator = ProtoField.bytes("mipro.authenticator", "Authenticator"),
     source = ProtoField.ipv4("mipro.source", "Source"),
+    vendor = ProtoField.uint32("mipro.vendor", "Vendor"),
+    vendor_type = ProtoField.uint16("mipro.vendor_type", "Vendor type"),
+    masked_key = ProtoField.bytes("mipro.masked_key", "Masked key"),
     packet_id = ProtoField.uint16("mipro.packet", "Identification of a packet"),
 }
 proto.fields = f
@@ -234,6 +244,20 @@ local function warning_extension(tree, r)
     return add_targets(tree, r)
 end
 
+-- Returns whether an extension of a vendor has a key for a foreign agent.
+local function is_key(range)
+    return range:len() >= 8 and range(2, 4):uint() == proto.prefs.vendor and range(6, 2):uint() == proto.prefs.vendor_key
+end
+
+local function distributed_key(tree, r)
+    r.take(2)
+    add(tree, r, f.vendor, 4)
+    add(tree, r, f.vendor_type, 2)
+    add(tree, r, f.spi, 4)
+    add(tree, r, f.masked_key, 32)
+    return r.left() == 0
+end
+
 -- Returns the name and the reader of a message type; nil if it is none of the drafts'.
 local function message(kind)
     local prefs = proto.prefs
@@ -259,13 +283,17 @@ local function dissect(tree, range, name, read, is_cut)
     end
 end
 
--- Shows the extensions of these drafts in a Registration Request.
-local function extensions(range, tree)
-    local known = {
+-- Shows the extensions of these drafts in a Registration Request, or the key in a Registration Reply.
+local function extensions(range, tree, message_type)
+    local of_requests = {
         [proto.prefs.warning_extension] = { "Binding Warning Extension", warning_extension },
         [proto.prefs.previous_agent] = { "Previous Foreign Agent Notification", previous_agent },
     }
-    local at = REQUEST_HEADER
+    local of_replies = {
+        [proto.prefs.vendor_extension] = { "Mobile-Foreign Key", distributed_key, is_key },
+    }
+    local known = message_type == REQUEST and of_requests or of_replies
+    local at = HEADERS[message_type]
     while at + 2 <= range:len() do
         local kind, head, length = range(at, 1):uint(), 2, 0
         if kind == GENERALIZED then
@@ -280,7 +308,7 @@ local function extensions(range, tree)
             return
         end
         local found = known[kind]
-        if found then
+        if found and (not found[3] or length > 0 and found[3](range(at + head, length))) then
             local name, read = found[1], found[2]
             local branch = tree:add(proto, range(at, head + length), name)
             branch:add(f.extension, range(at, 1))
@@ -297,8 +325,8 @@ function proto.dissector(buffer, packet, tree)
     local name, read = message(kind)
     if not name then
         local taken = wiresharks and wiresharks:call(buffer, packet, tree) or 0
-        if kind == REQUEST and buffer:len() > REQUEST_HEADER then
-            extensions(buffer(), tree)
+        if HEADERS[kind] and buffer:len() > HEADERS[kind] then
+            extensions(buffer(), tree, kind)
         end
         return taken
     end

@@ -25,6 +25,8 @@ const RECENT: usize = 8;
 pub(crate) struct Settings {
     /// Whether the mobile node asks for smooth handoffs.
     pub(crate) is_on: bool,
+    /// Whether foreign agents get a key from the home agent.
+    pub(crate) has_distributed_keys: bool,
     /// The cache lifetime of requests, in seconds.
     lifetime: u16,
     pub(crate) numbers: Numbers,
@@ -33,7 +35,25 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) const fn of(config: &MobileNodeConfig) -> Self {
         let lifetime = config.cache_lifetime.as_secs() as u16;
-        Self { is_on: config.smooth_handoff, lifetime, numbers: config.numbers }
+        let (is_on, has_distributed_keys) = (config.smooth_handoff, config.distributed_keys);
+        Self { is_on, has_distributed_keys, lifetime, numbers: config.numbers }
+    }
+}
+
+/// The keys that a mobile node has with foreign agents because the home agent distributes them.
+#[derive(Debug, Default)]
+pub(crate) struct AgentKeys {
+    /// The agent of the registration, with the key of the last request that was accepted.
+    pub(crate) held: Option<(Ipv4Addr, Association)>,
+    /// The last other agent that got a request, with the key of that request: the home agent may have accepted it.
+    pub(crate) asked: Option<(Ipv4Addr, Association)>,
+}
+
+impl AgentKeys {
+    /// Returns the key with an agent; `None` if there is none.
+    pub(crate) fn with(&self, agent: Ipv4Addr) -> Option<&Association> {
+        let all = [&self.held, &self.asked].into_iter().flatten();
+        all.clone().find(|(own, _)| *own == agent).map(|(_, key)| key)
     }
 }
 

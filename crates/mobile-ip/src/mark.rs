@@ -94,6 +94,8 @@ pub(crate) enum MobileIpEvent {
 pub(crate) enum HandoffEvent {
     /// A previous foreign agent sends the packets that it kept for a visitor to the new care-of address.
     KeptSent { host: Ipv4Addr, care_of: Ipv4Addr, packets: u64 },
+    /// A foreign agent has received a key for smooth handoffs of a visitor from its home agent.
+    KeyReceived { host: Ipv4Addr, spi: u32 },
     /// A new foreign agent has sent the Binding Update of a mobile node to its previous agent.
     UpdateSent { host: Ipv4Addr, previous: Ipv4Addr, care_of: Ipv4Addr },
     /// A previous foreign agent has accepted a Binding Update that ends the visit.
@@ -201,6 +203,9 @@ impl From<HandoffEvent> for Mark {
         match event {
             HandoffEvent::KeptSent { host, care_of, packets } => {
                 foreign("kept_sent", host).with("care_of", care_of).with("packets", packets)
+            }
+            HandoffEvent::KeyReceived { host, spi } => {
+                foreign("key_received", host).with("spi", u64::from(spi))
             }
             HandoffEvent::UpdateSent { host, previous, care_of } => {
                 foreign("update_sent", host).with("previous", previous).with("care_of", care_of)

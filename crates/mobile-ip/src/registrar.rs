@@ -3,12 +3,12 @@
 
 use crate::clock::Clock;
 use crate::config::{Associations, Replay};
-use crate::departure::{self, Departure, Settings};
+use crate::departure::{self, AgentKeys, Departure, Settings};
 use crate::encapsulation::{self, ALTERNATES};
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
 use crate::message::{
-    Asks, Association, Between, Code, Extension, PORT, Reply, Request, RequestFlags, datagram,
+    Asks, Association, Between, Code, Extension, KeyScope, PORT, Reply, Request, RequestFlags, datagram,
 };
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
@@ -93,6 +93,8 @@ struct SentRequest {
     flags: RequestFlags,
     /// Whether the request was sent more than once. Then its round trip is not known.
     is_repeated: bool,
+    /// The key with the foreign agent if this request is accepted; `None` without distributed keys.
+    key: Option<Association>,
 }
 
 /// A registration that has not ended.
@@ -167,6 +169,8 @@ pub(crate) struct Registrar {
     departure: Option<Departure>,
     /// The last foreign agent that got a request since one was accepted, if it is not that of the registration.
     asked: Option<Ipv4Addr>,
+    /// The distributed keys with the agent of the registration and with `asked`.
+    keys: AgentKeys,
 }
 
 impl Registrar {
@@ -203,7 +207,13 @@ impl Registrar {
             smooth,
             departure: None,
             asked: None,
+            keys: AgentKeys::default(),
         }
+    }
+
+    /// Returns the association with a foreign agent for a smooth handoff: the configured one, or else the distributed key.
+    fn association_with(&self, agent: Ipv4Addr) -> Option<&Association> {
+        self.foreign_agents.first(agent).or_else(|| self.keys.with(agent))
     }
 
     /// Returns the smooth handoff that the previous agent has not acknowledged; `None` if there is none.
@@ -228,7 +238,7 @@ impl Registrar {
         let left = left.find(|agent| *agent != target.agent && *agent != self.home_agent())?;
         // The previous agent compares Identifications: they must be times.
         let is_ordered = self.home_agents.replay() == Replay::Timestamps;
-        let association = self.foreign_agents.first(left)?;
+        let association = self.association_with(left)?;
         (may && is_ordered && (target.lifetime != 0 || at_home)).then(|| (left, association.clone()))
     }
 
@@ -240,7 +250,7 @@ impl Registrar {
         if self.home_agents.replay() != Replay::Timestamps {
             return None;
         }
-        let association = self.foreign_agents.first(held.agent)?.clone();
+        let association = self.association_with(held.agent)?.clone();
         let (ends, identification) = ([self.home, held.agent], self.identification(now));
         let numbers = self.smooth.numbers;
         Some(departure::control(Asks::Keep, ends, identification, Vec::new(), &association, &numbers))
@@ -424,6 +434,7 @@ impl Registrar {
         let mut request =
             Request { flags, lifetime, home, home_agent, care_of, identification, extensions: Vec::new() };
         request.sign(Between::MobileHome, self.home_agents.association());
+        let key = self.key_of(&request);
         if encapsulating && flags.has(RequestFlags::REVERSE) {
             request.extensions.push(Extension::encapsulating_delivery());
         }
@@ -445,6 +456,7 @@ impl Registrar {
         }
         if self.current.is_some_and(|held| held.agent != agent) {
             self.asked = Some(agent);
+            self.keys.asked = key.clone().map(|key| (agent, key));
         }
         let source = if is_co_located { care_of } else { home };
         let [from, to] = [source, agent].map(|address| SocketAddrV4::new(address, PORT));
@@ -459,8 +471,23 @@ impl Registrar {
             packet: copy,
             flags,
             is_repeated,
+            key,
         });
         Some(packet)
+    }
+
+    /// Returns the key with the foreign agent if it registers the node by this request; `None` without distributed keys, at
+    /// home, with a co-located care-of address, or with nonces. A configured association is used instead.
+    fn key_of(&self, request: &Request) -> Option<Association> {
+        let target = self.target?;
+        let has_key = self.smooth.has_distributed_keys
+            && request.lifetime > 0
+            && !target.is_co_located
+            && target.agent != self.home_agent()
+            && self.home_agents.replay() == Replay::Timestamps
+            && self.foreign_agents.first(target.agent).is_none();
+        let scope = KeyScope::of(request).filter(|_| has_key)?;
+        Some(scope.association(self.home_agents.association()))
     }
 
     /// Returns the flags of a request. The end of a binding needs no options. Flag D shows that the request comes from the
@@ -564,10 +591,11 @@ impl Registrar {
             if !is_repeated || self.round_trip.is_none() {
                 self.round_trip = Some(now.since(sent));
             }
-            (self.pending, self.attempts, self.is_denied) = (None, 0, false);
-            self.followed.clear();
             let (agent, is_co_located) = (target.agent, target.is_co_located);
-            self.asked = None;
+            let key = self.pending.take().and_then(|pending| pending.key);
+            self.keys = AgentKeys { held: key.map(|key| (agent, key)), asked: None };
+            (self.attempts, self.is_denied, self.asked) = (0, false, None);
+            self.followed.clear();
             self.current =
                 (lifetime > 0).then_some(Held { agent, care_of, is_co_located, lifetime, sent, flags });
             return Ok(ReplyOutcome::Registered { care_of, lifetime, sent });

@@ -12,6 +12,8 @@ mod codes;
 mod floods;
 #[path = "refusals/handoffs.rs"]
 mod handoffs;
+#[path = "refusals/keys.rs"]
+mod keys;
 #[path = "refusals/mobile_node.rs"]
 mod mobile_node_alone;
 #[path = "refusals/order.rs"]

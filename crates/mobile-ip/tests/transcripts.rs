@@ -59,6 +59,9 @@ transcripts! {
     a_home_agent_opens_special_tunnels: "home-agent-special";
     a_foreign_agent_names_itself_to_the_previous_one: "foreign-agent-arrival";
     a_previous_foreign_agent_forwards: "foreign-agent-departure";
+    a_home_agent_distributes_keys: "home-agent-keys";
+    a_foreign_agent_gets_keys_with_registrations: "foreign-agent-keys";
+    a_mobile_node_derives_keys: "mobile-node-keys";
     packets_of_correspondents_are_delivered_and_forwarded: "foreign-agent-direct";
     a_mobile_node_chooses_an_interface: "mobile-node-interfaces";
     a_mobile_node_names_its_previous_agent: "mobile-node-smooth";

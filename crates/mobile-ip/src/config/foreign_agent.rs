@@ -117,9 +117,15 @@ pub struct ForeignAgentConfig {
     /// Whether the foreign agent offers smooth handoffs (flag S; draft-ietf-mobileip-optim-09); default false. As the new
     /// agent, it sends the Binding Update of a mobile node to the previous agent, and delivers packets of that agent before
     /// the registration is accepted. As the previous agent, it forwards packets to the new care-of address. For that, it needs
-    /// an association with the mobile node in `mobile_nodes`.
+    /// an association with the mobile node in `mobile_nodes`, or `distributed_keys`.
     #[serde(default)]
     pub smooth_handoff: bool,
+    /// Whether the foreign agent takes keys for smooth handoffs from the home agents in `home_agents`, which send one with each
+    /// registration that they accept (`distribute_keys`); default false (not from an RFC). A key is used only for the visit, and
+    /// for its end by a smooth handoff. A mobile node in `mobile_nodes` keeps the key that is configured there. The option needs
+    /// `smooth_handoff`.
+    #[serde(default)]
+    pub distributed_keys: bool,
     /// Whether a packet out of a tunnel for a host that is no visitor, and has not left by a smooth handoff, goes back to
     /// the host's home agent in a special tunnel; default false: it is dropped (draft-ietf-mobileip-optim-05, section 10.5). The
     /// home agent needs `special_tunnels` too.
@@ -162,6 +168,15 @@ impl ForeignAgentConfig {
         if self.buffer.is_some() && !self.smooth_handoff {
             let problem = "needs `smooth_handoff = true`: without it, kept packets are never sent";
             return Err(ConfigError::new("buffer", problem));
+        }
+        if self.distributed_keys && !self.smooth_handoff {
+            let problem = "needs `smooth_handoff = true`: the keys are used for nothing else";
+            return Err(ConfigError::new("distributed_keys", problem));
+        }
+        if self.distributed_keys && self.home_agents.is_empty() {
+            let problem =
+                "needs `home_agents`: a key is taken from an agent with a security association only";
+            return Err(ConfigError::new("distributed_keys", problem));
         }
         self.buffer.as_ref().map_or(Ok(()), Buffering::check)
     }

@@ -32,11 +32,17 @@ pub struct HomeAgentConfig {
     /// The foreign agents with which the home agent has security associations.
     #[serde(default)]
     pub foreign_agents: Vec<Peer>,
+    /// Whether the home agent sends each of these foreign agents a key for smooth handoffs with a mobile node, in the reply that
+    /// accepts its registration; default false (not from an RFC). The mobile node and the foreign agent need `distributed_keys`.
+    /// A mobile node with `replay = "nonces"` gets no key: smooth handoffs need timestamps.
+    #[serde(default)]
+    pub distribute_keys: bool,
     /// The correspondents that the home agent informs of care-of addresses (route optimization), with their security
     /// associations; default none. Such a host sends its packets straight to the care-of address of a mobile node.
     #[serde(default)]
     pub correspondents: Vec<Peer>,
-    /// The numbers of the messages of route optimization. They are used only with `correspondents`.
+    /// The numbers of the messages of route optimization, and of distributed keys. They are used only with `correspondents` or
+    /// `distribute_keys`.
     #[serde(default)]
     pub numbers: Numbers,
     /// The longest registration that the home agent grants, in whole seconds from `3s` to `65534s`; default `60min`
@@ -110,6 +116,11 @@ impl HomeAgentConfig {
         check_address("address", self.address)?;
         check_peers("mobile_nodes", &self.mobile_nodes)?;
         check_agent_peers("foreign_agents", &self.foreign_agents)?;
+        if self.distribute_keys && self.foreign_agents.is_empty() {
+            let problem =
+                "needs `foreign_agents`: a key is sent to an agent with a security association only";
+            return Err(ConfigError::new("distribute_keys", problem));
+        }
         check_peers("correspondents", &self.correspondents)?;
         if self.correspondents.iter().any(|peer| peer.address == self.address.address) {
             let problem = format!("{} is the address of the home agent", self.address.address);

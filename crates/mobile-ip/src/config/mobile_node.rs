@@ -160,10 +160,15 @@ pub struct MobileNodeConfig {
     pub encapsulation: Kind,
     /// Whether the mobile node asks for smooth handoffs (draft-ietf-mobileip-optim-09); default false. It then asks its new
     /// foreign agent to notify the previous one, and that agent forwards the packets that still arrive. Three conditions
-    /// apply: the new agent offers it (flag S), `foreign_agents` has an association with the previous agent, and `replay` of
-    /// `home_agent` is `timestamps`.
+    /// apply: the new agent offers it (flag S), there is a key with the previous agent (in `foreign_agents`, or by
+    /// `distributed_keys`), and `replay` of `home_agent` is `timestamps`.
     #[serde(default)]
     pub smooth_handoff: bool,
+    /// Whether the mobile node has a key for smooth handoffs with each foreign agent without an association in
+    /// `foreign_agents`; default false (not from an RFC). It derives the key of each registration from that of `home_agent`.
+    /// The foreign agent gets the same key from the home agent (`distribute_keys`). The option needs `smooth_handoff`.
+    #[serde(default)]
+    pub distributed_keys: bool,
     /// The time for which a previous foreign agent forwards packets, in whole seconds from `1s` to `65534s`; default `30s`
     /// (not from an RFC).
     #[serde(default = "cache_lifetime", deserialize_with = "span")]
@@ -346,7 +351,11 @@ impl MobileNodeConfig {
         if self.named_packets > MOST_NAMED {
             return Err(ConfigError::new("named_packets", format!("must be from 0 to {MOST_NAMED}")));
         }
-        for (key, is_set) in [("named_packets", self.named_packets > 0), ("ask_to_keep", self.ask_to_keep)] {
+        for (key, is_set) in [
+            ("named_packets", self.named_packets > 0),
+            ("ask_to_keep", self.ask_to_keep),
+            ("distributed_keys", self.distributed_keys),
+        ] {
             if is_set && !self.smooth_handoff {
                 return Err(ConfigError::new(key, "needs `smooth_handoff = true`"));
             }

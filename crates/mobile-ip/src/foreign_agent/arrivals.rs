@@ -408,13 +408,15 @@ impl ForeignAgent {
             ]);
             (host.to_string(), value)
         };
-        Value::map([
+        let keys = self.config.distributed_keys.then(|| ("keys", (self.keys.len() as u64).into()));
+        let all = [
             ("arrivals", Value::Map(handoffs.arrivals.iter().map(arrival).collect())),
             ("departures", Value::Map(handoffs.departures.iter().map(departure).collect())),
             ("updates_sent", handoffs.sent.into()),
             ("early_delivered", handoffs.delivered.into()),
             ("forwarded", handoffs.forwarded.into()),
             ("sent_back", handoffs.sent_back.into()),
-        ])
+        ];
+        Value::map(all.into_iter().chain(keys))
     }
 }

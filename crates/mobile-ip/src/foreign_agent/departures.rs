@@ -8,6 +8,7 @@
 //! No packet circles: packets out of a tunnel of an agent are never forwarded to that agent, a forwarded packet that
 //! comes back is dropped, and each tunnel costs one hop.
 
+use super::keys::Proof;
 use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, of_host};
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
@@ -67,42 +68,41 @@ impl ForeignAgent {
     fn update(&mut self, now: Instant, update: &Update, out: &mut Outbox) -> Result<(), Reason> {
         let host = update.home;
         let spi = update.authentication.as_ref().map(|found| found.spi);
-        let association = spi.and_then(|spi| self.mobile_nodes.named(host, spi));
-        let association = association.ok_or(refusal::NO_ASSOCIATION)?;
         let numbers = self.config.numbers;
-        if !update.verify(numbers.smooth_authentication, association, &numbers) {
-            return Err(refusal::BAD_AUTHENTICATION);
-        }
+        let verifies = |association: &_| update.verify(numbers.smooth_authentication, association, &numbers);
+        let proof = self.prove(host, spi, verifies)?;
         let identification = update.identification.ok_or(refusal::NO_IDENTIFICATION)?;
-        let Some((visit, last)) = self.last_of(host) else {
-            self.acknowledge(now, update, Status::UNSPECIFIED, None, out);
+        let Some((visit, last)) = self.last_of(host, &proof) else {
+            self.acknowledge(now, (update, &proof), Status::UNSPECIFIED, None, out);
             return Err(NOT_A_VISITOR);
         };
         let departure = self.handoffs.departures.get(&visit);
         if let Some(known) = departure.filter(|known| known.identification == identification) {
             let tunnel = (!update.deletes()).then(|| self.encap_to(known));
-            self.acknowledge(now, update, Status::ACCEPTED, tunnel, out);
+            self.acknowledge(now, (update, &proof), Status::ACCEPTED, tunnel, out);
             return Ok(());
         }
         if ntp_distance(identification, last) <= 0 {
-            self.acknowledge(now, update, Status::IDENTIFICATION, None, out);
+            self.acknowledge(now, (update, &proof), Status::IDENTIFICATION, None, out);
             return Err(STALE_UPDATE);
         }
         if !update.deletes() && !self.is_elsewhere(visit, update.care_of) {
-            self.acknowledge(now, update, Status::MALFORMED, None, out);
+            self.acknowledge(now, (update, &proof), Status::MALFORMED, None, out);
             return Err(refusal::IMPLAUSIBLE_CARE_OF);
         }
-        self.accept(now, visit, update, identification, out);
+        self.accept(now, visit, (update, &proof), identification, out);
         Ok(())
     }
 
     /// Returns the visit of a mobile node here, or the one that has ended by a handoff, with the Identification of its last
-    /// message. The latest one, if it has several home agents. `None` if it did not visit this agent.
-    pub(super) fn last_of(&self, host: Ipv4Addr) -> Option<(Visit, u64)> {
+    /// message. The latest one for which the association is valid, if it has several home agents. `None` if it did not visit
+    /// this agent.
+    pub(super) fn last_of(&self, host: Ipv4Addr, proof: &Proof) -> Option<(Visit, u64)> {
         let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visit, visitor.identification));
         let left = of_host(&self.handoffs.departures, host);
         let left = left.map(|(visit, departure)| (visit, departure.identification));
-        let last = visits.chain(left).reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })?;
+        let own = visits.chain(left).filter(|(visit, _)| proof.only.is_none_or(|only| only == *visit));
+        let last = own.reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })?;
         // The mobile node is back: its request is later than an update that it sent before.
         let back = self.handoffs.arrivals.get(&host).filter(|arrival| arrival.is_proven);
         let back = back.map(|arrival| arrival.identification).filter(|it| ntp_distance(*it, last.1) > 0);
@@ -118,7 +118,14 @@ impl ForeignAgent {
     }
 
     /// Ends a visit because of a Binding Update, and forwards packets from now on, unless the update only deletes.
-    fn accept(&mut self, now: Instant, visit: Visit, update: &Update, identification: u64, out: &mut Outbox) {
+    fn accept(
+        &mut self,
+        now: Instant,
+        visit: Visit,
+        (update, proof): (&Update, &Proof),
+        identification: u64,
+        out: &mut Outbox,
+    ) {
         let host = visit.0;
         let before = self.handoffs.departures.remove(&visit);
         let arrival = self.handoffs.arrivals.remove(&host);
@@ -145,6 +152,7 @@ impl ForeignAgent {
             self.handoffs.departures.insert(visit, departure.clone());
         }
         let visitor = self.end_visit(visit, out);
+        self.keys.leave(visit, proof.association.spi, Self::key_after(now, departure.ends, update.deletes()));
         let tunnel = is_forwarded.then(|| self.encap_to(&departure));
         if is_forwarded {
             self.set_departure(visit, &departure, out);
@@ -152,7 +160,7 @@ impl ForeignAgent {
             self.drop_departed(visit, out);
         }
         self.watch_tunnels(host, out);
-        self.departed(now, visit, update, tunnel, out);
+        self.departed(now, visit, (update, proof), tunnel, out);
     }
 
     /// The previous agent has accepted a Binding Update: the mobile node has left. `tunnel` leads to the new care-of address, and
@@ -161,7 +169,7 @@ impl ForeignAgent {
         &mut self,
         now: Instant,
         visit: Visit,
-        update: &Update,
+        (update, proof): (&Update, &Proof),
         tunnel: Option<Encap>,
         out: &mut Outbox,
     ) {
@@ -171,7 +179,7 @@ impl ForeignAgent {
         } else {
             out.mark(HandoffEvent::VisitorDeparted { host: visit.0 }.into());
         }
-        self.acknowledge(now, update, Status::ACCEPTED, tunnel, out);
+        self.acknowledge(now, (update, proof), Status::ACCEPTED, tunnel, out);
         if tunnel.is_some() {
             self.flush(now, visit, out);
         } else {
@@ -212,6 +220,7 @@ impl ForeignAgent {
         self.tunnels.rebind(Some(departure.care_of), None);
         if !self.visitors.contains_key(&visit) {
             self.end_keeping(visit, out);
+            self.keys.end(visit);
             self.drop_departed(visit, out);
         }
         self.watch_tunnels(host, out);
@@ -318,7 +327,7 @@ impl ForeignAgent {
     fn acknowledge(
         &mut self,
         now: Instant,
-        update: &Update,
+        (update, proof): (&Update, &Proof),
         status: Status,
         tunnel: Option<Encap>,
         out: &mut Outbox,
@@ -329,10 +338,7 @@ impl ForeignAgent {
         }
         let numbers = self.config.numbers;
         let mut message = Acknowledge { status, home: host, identification, authentication: None };
-        let spi = update.authentication.as_ref().map(|found| found.spi);
-        if let Some(association) = spi.and_then(|spi| self.mobile_nodes.named(host, spi)) {
-            message.sign(numbers.smooth_authentication, association, &numbers);
-        }
+        message.sign(numbers.smooth_authentication, &proof.association, &numbers);
         let bytes = Binding::Acknowledge(message).datagram(self.config.address.address, host, &numbers);
         let packet = Packet::new(Mac::ZERO, bytes);
         let sent = match tunnel {

@@ -12,7 +12,6 @@ use crate::config::{Buffering, Drain, KeepWhen};
 use crate::mark::HandoffEvent;
 use crate::message::{Asks, BufferControl};
 use crate::one_tunnel::OneRoute;
-use crate::refusal;
 use node::{
     Action, Disposition, Expiry, Hop, Lifetime, Outbox, PuntReason, Route, RouteKey, Rx, Value, reason,
 };
@@ -122,12 +121,9 @@ impl ForeignAgent {
     /// "request"`, the request also begins or ends the keeping of packets. Fails with the reason to drop the message.
     pub(super) fn control(&mut self, message: &BufferControl, out: &mut Outbox) -> Result<(), Reason> {
         let spi = message.authentication.as_ref().map(|found| found.spi);
-        let association = spi.and_then(|spi| self.mobile_nodes.named(message.home, spi));
-        let association = association.ok_or(refusal::NO_ASSOCIATION)?;
-        if !message.verify(association, &self.config.numbers) {
-            return Err(refusal::BAD_AUTHENTICATION);
-        }
-        let (visit, known) = self.last_of(message.home).ok_or(NOT_A_VISITOR)?;
+        let numbers = self.config.numbers;
+        let proof = self.prove(message.home, spi, |association| message.verify(association, &numbers))?;
+        let (visit, known) = self.last_of(message.home, &proof).ok_or(NOT_A_VISITOR)?;
         let keeper = self.keeper.as_mut().ok_or(NO_BUFFER)?;
         let last = keeper.controls.get(&visit);
         // A message about received packets has the Identification of the Binding Update, which may arrive before it. An older

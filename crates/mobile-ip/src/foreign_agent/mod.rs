@@ -24,6 +24,7 @@ mod buffer;
 mod classes;
 mod departures;
 mod keeping;
+mod keys;
 mod replies;
 mod requests;
 mod reverse;
@@ -46,6 +47,7 @@ pub use buffer::{KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
 use keeping::Keeper;
 pub use keeping::{KEPT_DUPLICATE, KEPT_UNWANTED, KEPT_VISIT_ENDED, NO_BUFFER, STALE_CONTROL};
+use keys::Keys;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
@@ -179,6 +181,8 @@ pub struct ForeignAgent {
     tunnels: Tunnels,
     /// The packets that are kept for visitors; `None` if none are.
     keeper: Option<Keeper>,
+    /// The keys of smooth handoffs that home agents have sent; empty unless the configuration says so.
+    keys: Keys,
     /// The mobile nodes that came from another foreign agent, or left to one, by a smooth handoff.
     handoffs: Handoffs,
     advertiser: Advertiser,
@@ -242,6 +246,7 @@ impl ForeignAgent {
             opened: BTreeMap::new(),
             tunnels: Tunnels::default(),
             keeper: config.buffer.as_ref().map(Keeper::new),
+            keys: Keys::default(),
             handoffs: Handoffs::default(),
             advertiser,
             challenges,
@@ -399,6 +404,7 @@ impl ForeignAgent {
             self.end_arrival(now, host, out);
         }
         self.keeper_timeout(now, out);
+        self.keys.expire(now);
         let busy = self.is_busy();
         self.advertiser.timeout(now, busy, out);
     }
@@ -485,19 +491,21 @@ impl Role for ForeignAgent {
     fn deadline(&self) -> Option<Instant> {
         let kept = self.keeper.as_ref().and_then(Keeper::next);
         let agents = [self.waiting.next(), self.advertiser.due(), self.tunnels.due()];
-        let due = agents.into_iter().chain([self.handoffs.ending.next(), kept]);
+        let due = agents.into_iter().chain([self.handoffs.ending.next(), self.keys.next(), kept]);
         due.flatten().min()
     }
 
     fn status(&self) -> Value {
         let visit = |((host, home_agent), visitor): (&Visit, &Visitor)| {
+            let configured = self.mobile_nodes.first(*host).map(|found| found.spi);
+            let spi = configured.or_else(|| self.keys.last((*host, *home_agent)));
             let value = Value::map([
                 ("home_agent", Value::from(*home_agent)),
                 ("care_of", Value::from(self.config.address.address)),
                 ("lifetime_s", Value::from(u32::from(visitor.lifetime))),
                 ("since_unix_s", Value::from(self.clock.unix_seconds(visitor.since))),
                 ("ends_unix_s", Value::from(self.clock.unix_seconds(visitor.ends))),
-                ("spi", self.mobile_nodes.first(*host).map_or(Value::None, |found| Value::from(found.spi))),
+                ("spi", spi.map_or(Value::None, Value::from)),
                 (
                     "home_agent_spi",
                     self.home_agents.first(*home_agent).map_or(Value::None, |found| found.spi.into()),

@@ -34,6 +34,7 @@ impl ForeignAgent {
         }
         let Some(pending) = self.waiting.remove(asked) else { return Err(NOT_PENDING) };
         self.waiting.has_answered(now, pending.request.home_agent);
+        let key = self.key_of(&pending, &reply);
         reply.strip();
         if reply.code.is_accepted() {
             if self.is_overtaken(&pending) {
@@ -46,6 +47,7 @@ impl ForeignAgent {
                 self.refused.count(NOT_ADMITTED);
                 return self.deny(now, &pending, code, out);
             }
+            self.keep_key((now, lifetime), &pending, key, out);
             self.forget_older(&pending);
             self.arrived(now, &pending, lifetime, out);
         }

@@ -174,14 +174,15 @@ impl ForeignAgent {
         }
     }
 
-    /// Ends a visit, and drops the packets that are kept for the visitor. Returns the visit; `None` if there is none.
+    /// Ends a visit, and drops its keys and the packets that are kept for the visitor. Returns the visit; `None` if there is none.
     pub(super) fn leave(&mut self, visit: Visit, out: &mut Outbox) -> Option<Visitor> {
         let visitor = self.end_visit(visit, out)?;
         self.end_keeping(visit, out);
+        self.keys.end(visit);
         Some(visitor)
     }
 
-    /// Ends a visit. The packets that are kept for the visitor stay. Returns the visit; `None` if there is none.
+    /// Ends a visit. Its keys and the packets that are kept for the visitor stay. Returns the visit; `None` if there is none.
     pub(super) fn end_visit(&mut self, visit: Visit, out: &mut Outbox) -> Option<Visitor> {
         let mut visitor = self.visitors.remove(&visit)?;
         let (host, home_agent) = visit;

@@ -152,6 +152,8 @@ pub struct HomeAgent {
     passed: Passed,
     /// The number of packets from reverse tunnels that were forwarded.
     reversed: u64,
+    /// The number of replies with a key for the foreign agent.
+    keys_sent: u64,
     refused: Refusals,
 }
 
@@ -212,6 +214,7 @@ impl HomeAgent {
             exits: BTreeMap::new(),
             passed: Passed::default(),
             reversed: 0,
+            keys_sent: 0,
             refused: Refusals::default(),
             config,
         })
@@ -413,7 +416,8 @@ impl Role for HomeAgent {
             ("refused", self.refused.status()),
         ];
         let informed = self.informed_status().into_iter().flatten();
-        Value::map(own.into_iter().chain(informed).chain(self.tunnels.status(self.clock)))
+        let keys = self.config.distribute_keys.then(|| ("keys_sent", self.keys_sent.into()));
+        Value::map(own.into_iter().chain(keys).chain(informed).chain(self.tunnels.status(self.clock)))
     }
 }
 

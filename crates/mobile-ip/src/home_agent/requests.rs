@@ -5,7 +5,8 @@ use crate::binding::{Binding as Bound, BindingRecord};
 use crate::config::{AgentReverseTunnel, Replay};
 use crate::encapsulation;
 use crate::message::{
-    Association, Between, Binding, Code, PORT, Received, Registration, Request, RequestFlags, datagram,
+    Association, Between, Binding, Code, DistributedKey, KeyScope, PORT, Received, Registration, Request,
+    RequestFlags, datagram,
 };
 use crate::refusal;
 use node::{Outbox, Rx, reason};
@@ -363,15 +364,32 @@ impl HomeAgent {
             _ => {}
         }
         reply.sign(Between::MobileHome, association);
-        if let Some(association) = self.foreign_agents.first(*path.to.ip()) {
-            reply.sign(Between::ForeignHome, association);
+        let mut has_key = false;
+        if let Some(foreign) = self.foreign_agents.first(*path.to.ip()) {
+            if code.is_accepted() && lifetime > 0 && self.distributes_to(request, &path) {
+                let scope = KeyScope::of(request);
+                let key = scope.map(|scope| DistributedKey::new(&scope, association, foreign));
+                has_key = key.is_some();
+                reply.extensions.extend(key.map(|key| key.extension(&self.config.numbers)));
+            }
+            reply.sign(Between::ForeignHome, foreign);
         }
+        self.keys_sent += u64::from(has_key);
         self.codes.count(code);
         let bytes = datagram(SocketAddrV4::new(own, PORT), path.to, ipv4::DEFAULT_TTL, &reply.emit());
         match path.at_home {
             Some(mac) => out.send(self.iface, Packet::new(mac, bytes)),
             None => out.send_routed(Packet::new(Mac::ZERO, bytes)),
         }
+    }
+
+    /// Returns whether an accepted request gets a key for the foreign agent: the agent has relayed it with its own care-of
+    /// address, and the Identification is a time.
+    fn distributes_to(&self, request: &Request, path: &Path) -> bool {
+        self.config.distribute_keys
+            && path.at_home.is_none()
+            && request.care_of == *path.to.ip()
+            && self.replay(request) == Replay::Timestamps
     }
 
     pub(super) fn drop_packet(&mut self, rx: Rx, packet: Packet, reason: Reason, out: &mut Outbox) {

@@ -5,6 +5,7 @@
 //!   [`Extension`]s.
 //! - [`Binding`]: messages of route optimization, to or from UDP port 434 (draft-ietf-mobileip-optim-09). Their
 //!   [`Numbers`] are configurable. [`PreviousAgent`] is an extension of a request.
+//! - [`DistributedKey`]: an extension of a reply, for the foreign agent (RFC 3115).
 //! - [`BufferControl`]: asks a foreign agent to keep packets (draft-mkhalil-mobileip-buffer-00).
 //!
 //! Extensions of advertisements and of registration messages have separate type numbers. A message with an extension of
@@ -15,6 +16,7 @@ mod advertisement;
 mod binding;
 mod buffer_control;
 mod code;
+mod distributed_key;
 mod extension;
 mod generalized;
 mod numbers;
@@ -27,6 +29,7 @@ pub use advertisement::{ADVERTISEMENT, Advertisement, AgentFlags};
 pub use binding::{Acknowledge, Binding, BindingRequest, Status, Update, Warning};
 pub use buffer_control::{Asks, BufferControl};
 pub use code::Code;
+pub use distributed_key::{DistributedKey, KeyScope};
 pub use extension::{Algorithm, Association, Authentication, Between, Extension};
 pub use generalized::Generalized;
 pub use numbers::Numbers;
@@ -152,5 +155,7 @@ fn address(r: &mut Reader<'_>) -> Result<Ipv4Addr, Malformed> {
 
 #[cfg(test)]
 mod binding_tests;
+#[cfg(test)]
+mod distributed_key_tests;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The numbers of messages, extensions and flags that draft-ietf-mobileip-optim-09 defines. The draft did not become an
-/// RFC, and later standards use some of these numbers for other purposes. All agents, mobile nodes and correspondents
-/// must have the same values.
+/// RFC, and later standards use some of these numbers for other purposes. The last three are those of distributed keys. All
+/// agents, mobile nodes and correspondents must have the same values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Numbers {
@@ -35,6 +35,13 @@ pub struct Numbers {
     pub smooth_flag: u8,
     /// The bit of the flags of a Registration Request that asks for a private binding (flag P); default 1.
     pub private_flag: u8,
+    /// The type of the extension of a Registration Reply with a key for the foreign agent, from 128 to 255, so that agents
+    /// without this option skip it; default 134 (RFC 3115).
+    pub vendor_extension: u8,
+    /// The enterprise number in this extension, at most 16777215; default 32473, which RFC 5612 reserves for examples.
+    pub vendor: u32,
+    /// The type that this enterprise uses for keys in such extensions; default 1.
+    pub vendor_key: u16,
 }
 
 impl Default for Numbers {
@@ -52,6 +59,9 @@ impl Default for Numbers {
             smooth_authentication: 251,
             smooth_flag: 0x80,
             private_flag: 0x01,
+            vendor_extension: 134,
+            vendor: 32473,
+            vendor_key: 1,
         }
     }
 }
@@ -64,6 +74,8 @@ const EXTENSIONS: [u8; 7] = [32, 33, 34, 36, 130, 131, 132];
 const RESERVED_OF_REQUESTS: u8 = 0x05;
 /// The bits of the second byte of flags that RFC 5944 and its extensions use: X, I.
 const USED_OF_ADVERTISEMENTS: u8 = 0x60;
+/// The largest enterprise number of an extension: its first byte is zero (RFC 3115, section 2.2).
+const LARGEST_VENDOR: u32 = 0x00ff_ffff;
 
 impl Numbers {
     /// Returns the extension types of a Registration Request that these numbers define.
@@ -95,6 +107,14 @@ impl Numbers {
         }
         if !self.private_flag.is_power_of_two() || self.private_flag & RESERVED_OF_REQUESTS == 0 {
             return error("`private_flag` must be a reserved bit of requests: 1 or 4");
+        }
+        if self.vendor_extension < 128 || EXTENSIONS.contains(&self.vendor_extension) {
+            return error("`vendor_extension` must be from 128 to 255, and differ from 130 to 132");
+        }
+        if self.vendor > LARGEST_VENDOR {
+            return error(
+                "`vendor` must be at most 16777215, the largest enterprise number in this extension",
+            );
         }
         Ok(())
     }

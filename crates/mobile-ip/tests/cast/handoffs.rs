@@ -70,7 +70,7 @@ fn update(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Pa
     if args.has("timeless") {
         update.identification = None;
     }
-    update.sign(numbers.smooth_authentication, &key(args), &numbers);
+    update.sign(numbers.smooth_authentication, &teller.cast.key(args).unwrap_or_else(|| key(args)), &numbers);
     message(&Binding::Update(update), person(from).0, person("fa").0, "up")
 }
 
@@ -89,7 +89,7 @@ fn ask(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (String, Packe
     let clock = WALL.plus(teller.now.since(Instant::ZERO)).to_ntp();
     let identification = clock.wrapping_add_signed(args.get::<i64>("clock", 0) << 32);
     let mut message = BufferControl { asks, home: HOME, identification, named, authentication: None };
-    message.sign(&key(args), &numbers);
+    message.sign(&teller.cast.key(args).unwrap_or_else(|| key(args)), &numbers);
     let [from, to] = [HOME, person("fa").0].map(|address| SocketAddrV4::new(address, PORT));
     let bytes = datagram(from, to, 64, &message.emit(&numbers));
     ("visited".to_owned(), from_person("mn", &bytes))
@@ -105,7 +105,8 @@ fn acknowledge(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
         identification: asked.map(|asked| asked ^ u64::from(args.has("stale"))),
         authentication: None,
     };
-    message_.sign(numbers.smooth_authentication, &key(args), &numbers);
+    let signer = teller.cast.key(args).unwrap_or_else(|| key(args));
+    message_.sign(numbers.smooth_authentication, &signer, &numbers);
     message(&Binding::Acknowledge(message_), person(from).0, HOME, "air")
 }
 

@@ -3,6 +3,7 @@
 
 mod bindings;
 mod handoffs;
+mod keys;
 
 use crate::transcript::{Cast, Teller, WALL};
 use auth::Key as Secret;
@@ -68,6 +69,8 @@ const SECRETS: [(Between, u32, &[u8; 16]); 3] = [
 pub(crate) struct MobileIp {
     /// The last Registration Request that the role sent or a step made.
     request: Option<Request>,
+    /// All requests, each once: a distributed key belongs to one of them.
+    requests: Vec<Request>,
     /// The last Binding Update that the role sent.
     update: Option<Update>,
     /// The packet of the last step and its interface, for the step `again`.
@@ -220,13 +223,13 @@ impl Cast for MobileIp {
         if bindings::answers_another(&packet.bytes, last) {
             return format!("{}, to another update", tunnel_name(&packet.bytes));
         }
-        if let Some(name) = binding_name(&packet.bytes) {
+        if let Some(name) = self.signed_by_key(&packet.bytes).or_else(|| binding_name(&packet.bytes)) {
             return name;
         }
         if let Ok(received) = Received::knowing(header, payload, &Numbers::default().extensions())
             && received.src_port == PORT
         {
-            return registration_name(&received);
+            return registration_name(&received) + &self.keys_of(&received.message);
         }
         if let Ok(said) = Advertisement::parse(&header, payload) {
             let busy = if said.flags.has(AgentFlags::BUSY) { ", busy" } else { "" };
@@ -262,6 +265,7 @@ impl Cast for MobileIp {
         let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
         let received = Received::knowing(header, payload, &Numbers::default().extensions());
         if let Ok(Received { message: Registration::Request(request), .. }) = received {
+            self.note(&request);
             self.request = Some(request);
         }
     }
@@ -372,6 +376,7 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
     };
     let at = args.get("at", at);
     let [from, to] = [src, at].map(|address| SocketAddrV4::new(address, PORT));
+    teller.cast.note(&request);
     teller.cast.request = Some(request.clone());
     let mut packet = Packet::new(Mac::ZERO, datagram(from, to, args.get("ttl", 255), &request.emit()));
     packet.link.src = mac;
@@ -402,6 +407,7 @@ fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
         let key = if args.has("forged") { Secret::new([0; 16]) } else { ours.key.clone() };
         reply.sign(Between::MobileHome, &Association { key, ..ours });
     }
+    keys::give(&mut reply, &request, args);
     if args.has("by_fa") {
         reply.sign(Between::MobileForeign, &association(Between::MobileForeign));
     }

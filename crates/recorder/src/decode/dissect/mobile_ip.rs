@@ -211,7 +211,8 @@ fn extensions(layer: &mut Layer, bytes: &[u8], mut at: usize, describe: fn(u8) -
         }
         let (head, length) = length(bytes, at, is_advertisement);
         let data = bytes.get(at + head..at + head + length).unwrap_or_default();
-        layer.push(at, "extension", format!("{} (type {kind}), {}", describe(kind), in_bytes(length)));
+        let name = if is_key(layer, kind, data) { "Mobile-Foreign Key" } else { describe(kind) };
+        layer.push(at, "extension", format!("{name} (type {kind}), {}", in_bytes(length)));
         of_extension(layer, at, (kind, head, data), is_advertisement);
         at += head + length;
     }
@@ -244,6 +245,7 @@ fn of_extension(
             layer.push(at + head, "  prefix lengths", lengths.join(", "));
         }
         (data, 96) if !is_advertisement && data.len() >= 14 => previous_agent(layer, at + head, data),
+        (data, 134) if is_key(layer, kind, data) => distributed_key(layer, at + head, data),
         ([a, b, c, d, authenticator @ ..], 32..=34 | 36) if !is_advertisement => {
             layer.push(at + head, "  SPI", u32::from_be_bytes([*a, *b, *c, *d]));
             layer.push(at + head + 4, "  authenticator", trace::hex(authenticator));
@@ -256,12 +258,31 @@ fn of_extension(
     }
 }
 
+/// Returns whether an extension of a registration message is a key for the foreign agent.
+fn is_key(layer: &Layer, kind: u8, data: &[u8]) -> bool {
+    let numbers = Numbers::default();
+    let vendor_key = [numbers.vendor.to_be_bytes().as_slice(), &numbers.vendor_key.to_be_bytes()].concat();
+    let is_own = kind == numbers.vendor_extension && data.get(2..8) == Some(&vendor_key);
+    is_own && data.len() == 44 && layer.name.ends_with("reply")
+}
+
+/// Adds the fields of a key for the foreign agent, of 44 bytes.
+fn distributed_key(layer: &mut Layer, at: usize, data: &[u8]) {
+    layer.push(at + 2, "  vendor", word(data, 2));
+    layer.push(at + 6, "  vendor type", word(data, 4) & 0xffff);
+    layer.push(at + 8, "  SPI", word(data, 8));
+    layer.push(at + 12, "  masked key", trace::hex(data.get(12..).unwrap_or_default()));
+}
+
+/// Returns the four bytes from the offset `from` on; 0 if there are fewer.
+fn word(data: &[u8], from: usize) -> u32 {
+    let word = data.get(from..from + 4).and_then(|word| word.try_into().ok());
+    word.map_or(0, u32::from_be_bytes)
+}
+
 /// Adds the fields of a Previous Foreign Agent Notification, of at least 14 bytes.
 fn previous_agent(layer: &mut Layer, at: usize, data: &[u8]) {
-    let word = |from: usize| {
-        let word = data.get(from..from + 4).and_then(|word| word.try_into().ok());
-        word.map_or(0, u32::from_be_bytes)
-    };
+    let word = |from: usize| word(data, from);
     layer.push(at, "  cache lifetime", lifetime((word(0) >> 16) as u16));
     layer.push(at + 2, "  previous agent", Ipv4Addr::from_bits(word(2)));
     layer.push(at + 6, "  new care-of address", Ipv4Addr::from_bits(word(6)));
@@ -281,6 +302,7 @@ const fn extension(kind: u8) -> &'static str {
         96 => "Previous Foreign Agent Notification",
         131 => "Mobile Node NAI",
         132 => "Mobile-Foreign Challenge",
+        134 => "Normal Vendor/Organization Specific",
         139 => "Dynamic Home Agent",
         144 => "UDP Tunnel Request",
         _ => "unknown",

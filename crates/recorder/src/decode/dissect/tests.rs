@@ -73,6 +73,29 @@ fn the_notification_of_a_previous_agent_has_its_fields() {
     assert!(last[0].1.starts_with("8513f370"), "{last:?}");
 }
 
+/// The golden reply with a key for the foreign agent. An extension of another vendor, and one of another length, has its bytes.
+#[test]
+fn a_key_for_the_foreign_agent_has_its_fields() {
+    let reply = "0300012c0a01010a0a010114ed00000012345800";
+    let key = "862c000000007ed900018022c46f64331af890db2d2891c87688c68e8d191c4193a4022aec737f6ec624fc10b8dc";
+    let found = dissect(&hex(&[reply, key].concat()), Begin::Message, false);
+    assert!(found.problem.is_none(), "{found:?}");
+    let fields = found.layers[0].fields.iter().map(|field| (field.at, &field.name[..], &field.value[..]));
+    let expected = [
+        (20, "extension", "Mobile-Foreign Key (type 134), 44 bytes"),
+        (24, "  vendor", "32473"),
+        (28, "  vendor type", "1"),
+        (30, "  SPI", "2149762159"),
+        (34, "  masked key", "64331af890db2d2891c87688c68e8d191c4193a4022aec737f6ec624fc10b8dc"),
+    ];
+    assert_eq!(fields.skip(6).collect::<Vec<_>>(), expected);
+    for other in [key.replacen("7ed9", "7eda", 1), format!("862d{}00", &key[4..])] {
+        let found = dissect(&hex(&format!("{reply}{other}")), Begin::Message, false);
+        assert!(value(&found, "extension").starts_with("Normal Vendor/Organization Specific (type 134)"));
+        assert!(value(&found, "data").starts_with("00000000"));
+    }
+}
+
 /// The golden Binding Update of a smooth handoff, and messages of the other types.
 #[test]
 fn messages_of_route_optimization_have_all_their_fields() {

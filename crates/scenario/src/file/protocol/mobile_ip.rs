@@ -38,6 +38,11 @@ pub(crate) struct MobileIp {
     /// then has a security association with each foreign agent, whose key follows from `key`.
     #[serde(default)]
     pub(crate) smooth_handoff: bool,
+    /// Whether home agents distribute the keys of smooth handoffs [default: false]. Each home agent then has a security
+    /// association with each foreign agent, whose key follows from `key`, and mobile nodes have none with foreign agents. It
+    /// needs `smooth_handoff`.
+    #[serde(default)]
+    pub(crate) distributed_keys: bool,
     /// Which packets all foreign agents keep for their visitors: the table `buffer` of a `mobile-ip/foreign-agent` [default: none
     /// are kept]. It needs `smooth_handoff`.
     #[serde(default, deserialize_with = "buffer")]
@@ -61,6 +66,10 @@ impl MobileIp {
     /// Checks the security association as the role of an agent does. An error has the name of the key, and the
     /// problem.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.distributed_keys && !self.smooth_handoff {
+            let problem = "needs `smooth_handoff = true`: the keys are used for nothing else";
+            return Err(("distributed_keys", problem.to_owned()));
+        }
         ::mobile_ip::config::check_association(self.spi, &self.key)
     }
 }
@@ -72,7 +81,8 @@ pub(super) fn agent(around: &Around<'_>, role: &mut Table) -> Result<(), String>
     Ok(())
 }
 
-/// Fills in a foreign agent: with smooth handoffs, it has an association with each mobile node.
+/// Fills in a foreign agent: with smooth handoffs, it has an association with each mobile node, or with each home agent that
+/// distributes keys.
 pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     agent(around, role)?;
     // It delivers packets of correspondents if the scenario has any.
@@ -86,13 +96,21 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
         return if shared.buffer.is_some() { Err(problem.to_owned()) } else { Ok(()) };
     }
     let agent = address_of(around.layout, around.host)?;
-    let mut peers = Vec::new();
-    for node in hosts_of(around.scenario, "mobile-ip/mobile-node") {
-        let node = address_of(around.layout, node)?;
-        peers.push(visitor_association(shared, &node, &node, &agent));
-    }
     default(role, "smooth_handoff", true);
-    default(role, "mobile_nodes", peers);
+    if shared.distributed_keys {
+        let peers = distributing(around, shared, "mobile-ip/home-agent")?;
+        if !peers.is_empty() {
+            default(role, "distributed_keys", true);
+            default(role, "home_agents", peers);
+        }
+    } else {
+        let mut peers = Vec::new();
+        for node in hosts_of(around.scenario, "mobile-ip/mobile-node") {
+            let node = address_of(around.layout, node)?;
+            peers.push(visitor_association(shared, &node, &node, &agent));
+        }
+        default(role, "mobile_nodes", peers);
+    }
     if let Some(buffer) = &shared.buffer {
         default(role, "buffer", buffer.clone());
     }
@@ -119,7 +137,31 @@ pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), St
     if !peers.is_empty() {
         default(role, "correspondents", peers);
     }
+    if let Some(shared) = scenario.mobile_ip.as_ref().filter(|shared| shared.distributed_keys) {
+        let peers = distributing(around, shared, "mobile-ip/foreign-agent")?;
+        if !peers.is_empty() {
+            default(role, "distribute_keys", true);
+            default(role, "foreign_agents", peers);
+        }
+    }
     Ok(())
+}
+
+/// Returns the associations of an agent with the agents of the other kind, for distributed keys. The key of each pair follows
+/// from that of the scenario and both addresses. Agents with the same address need none.
+fn distributing(around: &Around<'_>, shared: &MobileIp, kind: &str) -> Result<Vec<Value>, String> {
+    let own = address_of(around.layout, around.host)?;
+    let is_foreign = kind == "mobile-ip/foreign-agent";
+    let mut peers = Vec::new();
+    for other in hosts_of(around.scenario, kind) {
+        let other = address_of(around.layout, other)?;
+        if other != own {
+            let [foreign, home] = if is_foreign { [&other, &own] } else { [&own, &other] };
+            let key = hmac_sha256(&shared.key, &[b"foreign-home", foreign.as_bytes(), b" ", home.as_bytes()]);
+            peers.push(peer_with(shared, &other, &key));
+        }
+    }
+    Ok(peers)
 }
 
 /// Fills in a correspondent. All home agents of the scenario inform it, each about its home network.
@@ -155,14 +197,18 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     let agent = agent.ok_or("there is no mobile-ip/home-agent in the home network of the mobile node; give this role to the base station of that network")?;
     default(role, "home_agent", peer(scenario, layout, agent)?);
     if let Some(shared) = scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) {
-        let node = address_of(layout, host)?;
-        let mut peers = Vec::new();
-        for agent in hosts_of(scenario, "mobile-ip/foreign-agent") {
-            let agent = address_of(layout, agent)?;
-            peers.push(visitor_association(shared, &agent, &node, &agent));
-        }
         default(role, "smooth_handoff", true);
-        default(role, "foreign_agents", peers);
+        if shared.distributed_keys {
+            default(role, "distributed_keys", true);
+        } else {
+            let node = address_of(layout, host)?;
+            let mut peers = Vec::new();
+            for agent in hosts_of(scenario, "mobile-ip/foreign-agent") {
+                let agent = address_of(layout, agent)?;
+                peers.push(visitor_association(shared, &agent, &node, &agent));
+            }
+            default(role, "foreign_agents", peers);
+        }
     }
     if hosts_of(scenario, CORRESPONDENT).next().is_some() {
         default(role, "direct_tunnels", true);
@@ -211,11 +257,16 @@ fn address_of(layout: &Layout, host: &str) -> Result<String, String> {
 /// follows from that of the scenario and both addresses.
 fn visitor_association(shared: &MobileIp, peer: &str, node: &str, agent: &str) -> Value {
     let key = hmac_sha256(&shared.key, &[b"mobile-foreign", node.as_bytes(), b" ", agent.as_bytes()]);
+    peer_with(shared, peer, &key)
+}
+
+/// Returns an association of the scenario's kind with the host `peer`, with another key.
+fn peer_with(shared: &MobileIp, peer: &str, key: &[u8]) -> Value {
     Value::Table(Table::from_iter([
         ("address".to_owned(), Value::from(peer)),
         ("spi".to_owned(), Value::from(i64::from(shared.spi))),
         ("algorithm".to_owned(), Value::from(shared.algorithm.name())),
-        ("key".to_owned(), Value::from(hex(&key))),
+        ("key".to_owned(), Value::from(hex(key))),
     ]))
 }
 
