@@ -8,6 +8,7 @@ mod bulk;
 mod cellular_ip;
 mod determinism;
 mod dhcp;
+mod distributed_keys;
 mod events;
 mod evidence;
 mod indirect_tcp;

@@ -5,10 +5,10 @@ use scenario::{Scenario, Setting};
 use std::collections::BTreeMap;
 use trace::{Record, What};
 
-const SCENARIO: &str = include_str!("../scenarios/mobile-ip/smooth-handoff.toml");
+pub(crate) const SCENARIO: &str = include_str!("../scenarios/mobile-ip/smooth-handoff.toml");
 
 /// Runs the scenario with these replacements of parts of its text, and these settings.
-fn run(changes: &[(&str, &str)], settings: &[&str]) -> Outcome {
+pub(crate) fn run(changes: &[(&str, &str)], settings: &[&str]) -> Outcome {
     let mut text = SCENARIO.to_owned();
     for (old, new) in changes {
         assert!(text.contains(old), "{old}");
@@ -17,11 +17,11 @@ fn run(changes: &[(&str, &str)], settings: &[&str]) -> Outcome {
     run_text(&text, settings)
 }
 
-fn event(at_ms: u64, kind: &str, rest: &str) -> String {
+pub(crate) fn event(at_ms: u64, kind: &str, rest: &str) -> String {
     format!("\n[[event]]\nat = \"{at_ms}ms\"\nkind = \"{kind}\"\n{rest}\n")
 }
 
-fn run_text(text: &str, settings: &[&str]) -> Outcome {
+pub(crate) fn run_text(text: &str, settings: &[&str]) -> Outcome {
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
     let plan = Scenario::plan("smooth-handoff.toml", text, &settings, 1).unwrap();
     let outcome = recorder::run::simulate(plan).unwrap();
@@ -31,7 +31,7 @@ fn run_text(text: &str, settings: &[&str]) -> Outcome {
 }
 
 /// Returns the number of lost packets for each handoff.
-fn lost(outcome: &Outcome) -> Vec<u64> {
+pub(crate) fn lost(outcome: &Outcome) -> Vec<u64> {
     let of = |handoff: &recorder::handoff::Handoff| {
         handoff.flows.iter().map(recorder::handoff::FlowCost::lost).sum()
     };
@@ -39,7 +39,7 @@ fn lost(outcome: &Outcome) -> Vec<u64> {
 }
 
 /// Returns the number of dropped and lost packets, by reason.
-fn reasons(records: &[Record]) -> BTreeMap<&str, u64> {
+pub(crate) fn reasons(records: &[Record]) -> BTreeMap<&str, u64> {
     let mut all = BTreeMap::new();
     for record in records {
         if let What::Dropped(_, _, why) | What::Lost(_, _, why) = &record.what {
@@ -49,7 +49,7 @@ fn reasons(records: &[Record]) -> BTreeMap<&str, u64> {
     all
 }
 
-fn marks(outcome: &Outcome, name: &str) -> usize {
+pub(crate) fn marks(outcome: &Outcome, name: &str) -> usize {
     let is = |record: &&Record| matches!(&record.what, What::Marked(mark) if mark.name == name);
     outcome.records.iter().filter(is).count()
 }
@@ -148,21 +148,4 @@ role = [
     assert!(sum(&smooth) * 2 < sum(&without), "{} lost, {} without", sum(&smooth), sum(&without));
     assert_eq!(marks(&smooth, "update_acknowledged"), 2);
     assert!(!reasons(&smooth.records).contains_key("ttl_expired"));
-}
-
-/// The home agent gives each foreign agent the key of the registration. A handoff costs the same packets as with configured
-/// keys, at several times within the second between two advertisements.
-#[test]
-fn distributed_keys_cost_no_packet_more_than_configured_ones() {
-    for phase in [13, 207, 421, 633, 871] {
-        let at = format!("at = \"5.{phase:03}s\"");
-        let moves = [("at = \"5.013s\"", at.as_str())];
-        let configured = run(&moves, &[]);
-        let distributed = run(&moves, &["mobile-ip.distributed_keys=true"]);
-        assert_eq!(lost(&distributed), lost(&configured), "the first move at {phase} ms");
-        assert_eq!(marks(&distributed, "forwarding_begun"), 4);
-        assert_eq!(marks(&distributed, "update_acknowledged"), 4);
-        assert_eq!(marks(&distributed, "key_received"), 5, "one for each registration");
-        assert_eq!(marks(&configured, "key_received"), 0);
-    }
 }

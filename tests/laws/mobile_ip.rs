@@ -4,7 +4,8 @@ use super::{FAR, HOSTS};
 use crate::laws::player::{Post, WALL, command, rx};
 use ::mobile_ip::message::{
     ALL_ROUTERS, ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Binding, Code,
-    Numbers, PORT, Received, Registration, Request, RequestFlags, Solicitation, Update, datagram,
+    DistributedKey, KeyScope, Numbers, PORT, Received, Registration, Reply, Request, RequestFlags,
+    Solicitation, Update, datagram,
 };
 use auth::Key;
 use node::{Command, PuntReason, Rng};
@@ -31,13 +32,15 @@ pub(super) const FOREIGN_AGENT: &str = r#"
     visitors = 2
     advertise = { answers = 1 }
 "#;
-/// As above, and it keeps the packets of its visitors.
+/// As above, and it keeps the packets of its visitors. It takes keys of the home agent.
 pub(super) const KEEPING_AGENT: &str = r#"
     address = "10.3.0.1/24"
     interface = "visited"
     registration_lifetime = "3s"
     visitors = 2
     smooth_handoff = true
+    distributed_keys = true
+    home_agents = [{ address = "10.1.0.2", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
     buffer = { packets = 2, bytes = 1500, total_bytes = 1600, max_age = "500ms" }
     advertise = { answers = 1 }
 "#;
@@ -209,6 +212,28 @@ pub(super) fn answer_two_radios(rng: &mut Rng, sent: &Packet) -> Option<Post> {
 
 /// Returns the reply to a request that the role sent, as it arrives at `to`.
 pub(super) fn answer(rng: &mut Rng, sent: &Packet, to: Ipv4Addr) -> Option<Post> {
+    let (request, reply) = reply(rng, sent)?;
+    Some(answered(&request, &reply, to))
+}
+
+/// As [`answer`] to a foreign agent with an association, mostly with a key.
+pub(super) fn answer_with_key(rng: &mut Rng, sent: &Packet) -> Option<Post> {
+    let (request, mut reply) = reply(rng, sent)?;
+    let (scope, foreign) = (KeyScope::of(&request)?, association(rng));
+    let key = DistributedKey::new(&scope, &association(rng), &foreign).extension(&Numbers::default());
+    reply.extensions.extend(Some(key).filter(|_| !rng.draw().is_multiple_of(4)));
+    reply.sign(Between::ForeignHome, &foreign);
+    Some(answered(&request, &reply, VISITED))
+}
+
+fn answered(request: &Request, reply: &Reply, to: Ipv4Addr) -> Post {
+    let bytes = datagram(socket(request.home_agent), socket(to), 64, &reply.emit());
+    let iface = if to == VISITED { 2 } else { 1 };
+    Post { rx: rx(iface, PuntReason::Listen), from: Mac([2; 6]), bytes }
+}
+
+/// Returns a request that the role sent, and a reply to it.
+fn reply(rng: &mut Rng, sent: &Packet) -> Option<(Request, Reply)> {
     let received = Received::parse(&sent.bytes).ok()?;
     let Registration::Request(request) = received.message else { return None };
     let codes = [0, 0, 0, 1, 66, 69, 133, 136];
@@ -218,7 +243,5 @@ pub(super) fn answer(rng: &mut Rng, sent: &Packet, to: Ipv4Addr) -> Option<Post>
         reply.identification ^= 1;
     }
     reply.sign(Between::MobileHome, &association(rng));
-    let bytes = datagram(socket(received.ip.dst), socket(to), 64, &reply.emit());
-    let iface = if to == VISITED { 2 } else { 1 };
-    Some(Post { rx: rx(iface, PuntReason::Listen), from: Mac([2; 6]), bytes })
+    Some((request, reply))
 }

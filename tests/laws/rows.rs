@@ -173,7 +173,7 @@ pub(crate) const ROWS: &[Row] = &[
         interfaces: &["visited", "up"],
         addresses: &[mobile_ip::VISITED],
         says: Says::KeepingAgent,
-        reached: &["kept_replaced", "kept_too_old", "kept_visit_ended"],
+        reached: &["kept_replaced", "kept_too_old", "kept_visit_ended", "key_received"],
     },
     Row {
         kind: "mobile-ip/mobile-node",
@@ -455,9 +455,8 @@ impl Row {
         let tunes = is_two
             || matches!(self.says, Says::Mobile | Says::MobileNode | Says::SigmaMobileNode | Says::Carrier);
         let answer: Option<fn(&mut Rng, &Packet) -> Option<Post>> = match self.says {
-            Says::ForeignAgent | Says::KeepingAgent => {
-                Some(|rng, sent| mobile_ip::answer(rng, sent, mobile_ip::VISITED))
-            }
+            Says::ForeignAgent => Some(|rng, sent| mobile_ip::answer(rng, sent, mobile_ip::VISITED)),
+            Says::KeepingAgent => Some(mobile_ip::answer_with_key),
             Says::MobileNode => Some(|rng, sent| mobile_ip::answer(rng, sent, HOSTS[0])),
             Says::TwoRadios => Some(mobile_ip::answer_two_radios),
             Says::DhcpClient => Some(dhcp::answer),

@@ -3,7 +3,7 @@
 use crate::attacks::{Case, FOREIGN_AGENT, prints};
 
 /// A daemon with these interface addresses and roles. The attacker sends whole frames.
-const fn case(addresses: [&'static str; 2], config: &'static str) -> Case {
+pub(crate) const fn case(addresses: [&'static str; 2], config: &'static str) -> Case {
     Case { addresses, config, attackers: &[], descriptors: None }
 }
 

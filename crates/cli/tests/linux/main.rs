@@ -10,6 +10,7 @@
 mod adversary;
 mod attacks;
 mod attacks_buffers;
+mod attacks_keys;
 mod attacks_mobile_ip;
 mod beside_kernels;
 #[path = "../support/blocks.rs"]

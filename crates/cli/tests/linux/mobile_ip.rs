@@ -405,6 +405,27 @@ fn the_previous_foreign_agent_forwards_packets() {
     did_in_time(&output, lost <= 8 && without >= 12 && lost < without);
 }
 
+/// The foreign agents have no association with the mobile node. They forward its packets with the keys that the home agent
+/// distributes. If it does not, they know no key, and drop the Binding Updates.
+#[test]
+fn the_previous_foreign_agent_forwards_packets_with_a_distributed_key() {
+    let _turn = beside_others();
+    let out = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let keys = "mobile-ip.distributed_keys=true";
+    let (output, lost, status) = smooth(out[0].path(), &[keys]);
+    let [a, b, c] = &status[..] else { panic!("{status:?}") };
+    assert_eq!(a["departures"]["10.1.0.7"]["care_of"], "10.3.0.1", "{a}");
+    assert_eq!(b["departures"]["10.1.0.7"]["care_of"], "10.4.0.1", "{b}");
+    assert_eq!([a, b, c].map(|agent| agent["keys"].as_u64()), [Some(1); 3], "{status:?}");
+    let events = std::fs::read_to_string(kept(out[0].path()).join("events.jsonl")).unwrap();
+    assert_eq!(events.matches("\"update_acknowledged\"").count(), 2, "{events}");
+    let (_, without, status) = smooth(out[1].path(), &[keys, "home-agent.distribute_keys=false"]);
+    for agent in &status {
+        assert_eq!((&agent["departures"], &agent["keys"]), (&serde_json::json!({}), &0.into()), "{agent}");
+    }
+    did_in_time(&output, lost <= 8 && without >= 12 && lost < without);
+}
+
 /// The changes of `mobile-ip/overlay` for a drive of 34 s: the truck leaves its home network, and visits the town.
 const SHORT_DRIVE: [&str; 6] = [
     "duration=34s",

@@ -4,9 +4,10 @@ use crate::common::*;
 use crate::tshark::tshark;
 use draw::{Capture, Direction, Interface, Seen, Snap};
 use mobile_ip::message::{
-    Acknowledge, Algorithm, Asks, Association, Binding, BindingRequest, BufferControl, Generalized, Numbers,
-    PORT, Registration, Status, Update, Warning, datagram,
+    Acknowledge, Algorithm, Asks, Association, Binding, BindingRequest, BufferControl, DistributedKey,
+    Generalized, Numbers, PORT, Registration, Status, Update, Warning, datagram,
 };
+use std::collections::BTreeSet;
 use std::path::Path;
 use wire::ipv4::{self, Header};
 use wire::{EtherType, Frame, Instant, Ipv4Addr, Mac, SocketAddrV4, WallTime, ethernet, udp};
@@ -14,7 +15,7 @@ use wire::{EtherType, Frame, Instant, Ipv4Addr, Mac, SocketAddrV4, WallTime, eth
 const SCRIPT: &str =
     concat!("lua_script:", env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/route_optimization.lua");
 /// What tshark reads of each message, in this order.
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 18] = [
     "type",
     "flags",
     "control",
@@ -30,6 +31,9 @@ const FIELDS: [&str; 15] = [
     "authenticator",
     "target",
     "packet",
+    "vendor",
+    "vendor_type",
+    "masked_key",
 ];
 
 const HOME: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
@@ -89,6 +93,16 @@ fn of_binding(message: &Binding) -> Row {
     }
 }
 
+fn of_key(key: &DistributedKey, numbers: &Numbers) -> Row {
+    vec![
+        one("extension", 134),
+        one("vendor", numbers.vendor),
+        one("vendor_type", numbers.vendor_key),
+        one("spi", key.spi),
+        one("masked_key", trace::hex(&key.masked)),
+    ]
+}
+
 /// Returns the fields of a message with its bytes; `None` for other packets. Tunnels are opened.
 fn of_frame(frame: &[u8], numbers: &Numbers) -> Option<Row> {
     let (link, mut packet) = ethernet::parse(frame).ok()?;
@@ -110,10 +124,11 @@ fn of_frame(frame: &[u8], numbers: &Numbers) -> Option<Row> {
     if let Some(message) = Binding::parse(datagram.payload, numbers) {
         return Some(of_binding(&message.unwrap()));
     }
-    let Ok(Registration::Request(request)) =
-        Registration::parse_knowing(datagram.payload, &numbers.extensions())
-    else {
-        return None;
+    let request = match Registration::parse_knowing(datagram.payload, &numbers.extensions()).ok()? {
+        Registration::Request(request) => request,
+        Registration::Reply(reply) => {
+            return Some(of_key(&reply.distributed_key(numbers).unwrap()?, numbers));
+        }
     };
     let named = request.previous_agent(numbers)?.unwrap();
     let mut row = vec![one("extension", 96), one("previous", named.previous), one("care_of", named.care_of)];
@@ -243,9 +258,13 @@ fn wireshark_reads_each_message_of_route_optimization() {
 #[test]
 fn wireshark_reads_in_runs_what_the_roles_sent() {
     let _turn = beside_others();
-    for scenario in ["mobile-ip/smooth-handoff", "mobile-ip/route-optimization"] {
+    let keys = ["--set", "mobile-ip.distributed_keys=true"];
+    let runs = [("smooth-handoff", &[][..]), ("smooth-handoff", &keys), ("route-optimization", &[])];
+    for (name, settings) in runs {
+        let scenario = format!("mobile-ip/{name}");
         let out = tempfile::tempdir().unwrap();
-        let held = run(&["run", scenario, "--snap", "full"], out.path());
+        let words = [&["run", scenario.as_str(), "--snap", "full"][..], settings].concat();
+        let held = run(&words, out.path());
         assert_eq!(held.status.code(), Some(0), "{}", text(&held.stderr));
         let capture = kept(out.path()).join("capture.pcapng");
         let Some(lines) = read(&capture, "mipro") else { return };
@@ -254,6 +273,8 @@ fn wireshark_reads_in_runs_what_the_roles_sent() {
         let expected: Vec<_> = rows.map(|row| line(&row)).collect();
         assert!(expected.len() >= 20, "{scenario}: {}", expected.len());
         assert_eq!(lines, expected, "{scenario}");
+        let with_key: BTreeSet<&String> = lines.iter().filter(|line| line.contains("|32473|1|")).collect();
+        assert_eq!(with_key.len(), if settings.is_empty() { 0 } else { 5 }, "one key for each registration");
         assert_eq!(read(&capture, MALFORMED).unwrap(), [""; 0]);
     }
 }
