@@ -21,4 +21,30 @@ home_agents = [{ address = "10.1.0.2", spi = 400, key = "6465666768696a6b6c6d6e6
 }
 
 /// What `mobile_ip_keys.py` prints.
-const KEY_ROWS: &[&str] = &[];
+const KEY_ROWS: &[&str] = &[
+    "first code-0+1 CHANGED",
+    "without-a-key no_association+1 same",
+    "reply-signed-by-another code-68+1 home_agent_failed+1 CHANGED",
+    "appended code-0+1 mip_key_position+1 CHANGED",
+    "by-the-appended-key no_association+1 same",
+    "short code-0+1 mip_key_length+1 CHANGED",
+    "by-the-short-key no_association+1 same",
+    "twice code-0+1 mip_key_twice+1 CHANGED",
+    "by-one-of-two no_association+1 same",
+    "of-another-vendor code-0+1 CHANGED",
+    "by-the-key-of-another-vendor no_association+1 same",
+    "of-another-registration code-0+1 CHANGED",
+    "by-the-key-of-another-registration bad_authentication+1 same",
+    "by-the-key-of-this-registration no_association+1 same",
+    "before-a-key 020000000007",
+    "on-the-link reply False",
+    "with-wrong-key bad_authentication+1 same",
+    "with-the-agents-key bad_authentication+1 same",
+    "with-the-masked-key bad_authentication+1 same",
+    "with-another-spi no_association+1 same",
+    "with-two-keys 020000000007",
+    "by-the-mobile-node nothing CHANGED",
+    "forwarded tunnel-to-10.4.0.1",
+    "by-the-later-key no_association+1 same",
+    "at-the-end tunnel-to-10.4.0.1",
+];
