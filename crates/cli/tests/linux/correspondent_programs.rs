@@ -8,7 +8,7 @@ use std::process::Command;
 /// A server of ssh (dropbear). The home directory of root is a private one, because the server reads the key of the client there.
 const SSH_SERVER: &str = r#"
 exec unshare --mount sh -ec '
-mount -t tmpfs none /root
+mount -t tmpfs -o mode=700 none /root
 mkdir -m 700 /root/.ssh
 install -m 600 id.pub /root/.ssh/authorized_keys
 exec dropbear -F -E -p 10.1.0.7:2222 -r host_key -P /root/pid'
@@ -40,7 +40,7 @@ fn prepare(out: &Path) -> Vec<u8> {
         ("mobile", "iperf3 -s -1 -B 10.1.0.7", ""),
         ("mobile", "python3 -m http.server 8000 --bind 10.1.0.7 --directory www", "stop = \"13.5s\""),
         ("mobile", "sh ssh_server.sh", "stop = \"13.5s\""),
-        ("correspondent", "iperf3 -c 10.1.0.7 -t 8 -b 300K -J", "start = \"2s\""),
+        ("correspondent", "iperf3 -c 10.1.0.7 -t 8 -b 300K -l 4K -J", "start = \"2s\""),
         ("correspondent", CURL, "start = \"2s\""),
         ("correspondent", "sh ssh_client.sh", "start = \"2s\""),
     ] {
@@ -111,6 +111,7 @@ fn iperf3_curl_and_ssh_reach_a_mobile_node_straight() {
         };
         let late = at("home").into_iter().filter(|at| (first + 0.1..last).contains(at)).count();
         let straight = at("mobile").into_iter().filter(|at| (first + 0.1..last).contains(at)).count();
+        eprintln!("to {port}: {straight} packets straight, {late} by the home agent");
         if did_in_time(&output, first < 4.3) {
             assert!(late == 0 && straight > 20, "{port}: {late} by the home agent, {straight} straight");
         }
