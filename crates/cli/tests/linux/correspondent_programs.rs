@@ -2,17 +2,18 @@
 //! while it moves from its home network to two foreign agents, and home again. Their packets go straight to the agents.
 
 use crate::common::*;
+use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
 /// A server of ssh (dropbear). The home directory of root is a private one, because the server reads the key of the client there.
-const SSH_SERVER: &str = r#"
+const SSH_SERVER: &str = r"
 exec unshare --mount sh -ec '
 mount -t tmpfs -o mode=700 none /root
 mkdir -m 700 /root/.ssh
 install -m 600 id.pub /root/.ssh/authorized_keys
 exec dropbear -F -E -p 10.1.0.7:2222 -r host_key -P /root/pid'
-"#;
+";
 /// Sends a line every 200 ms to a file of the mobile node.
 const SSH_CLIENT: &str = r#"
 for number in $(seq 40); do echo "line $number"; sleep 0.2; done | ssh -F none -i id -p 2222 \
@@ -44,7 +45,7 @@ fn prepare(out: &Path) -> Vec<u8> {
         ("correspondent", CURL, "start = \"2s\""),
         ("correspondent", "sh ssh_client.sh", "start = \"2s\""),
     ] {
-        text += &format!("\n[[host.{host}.program]]\ncommand = \"{command}\"\n{rest}\n");
+        writeln!(text, "\n[[host.{host}.program]]\ncommand = \"{command}\"\n{rest}").unwrap();
     }
     let file: Vec<u8> = (0..400_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     std::fs::create_dir(out.join("www")).unwrap();
@@ -87,8 +88,9 @@ fn iperf3_curl_and_ssh_reach_a_mobile_node_straight() {
     }
     assert!((250_000..330_000).contains(&received), "{received} bytes of iperf3 in 8 s at 300 kb/s");
     assert!(std::fs::read(out.path().join("downloaded")).unwrap() == file, "the file of curl");
-    let lines: String = (1..=40).map(|number| format!("line {number}\n")).collect();
-    assert_eq!(std::fs::read_to_string(out.path().join("uploaded")).unwrap(), lines);
+    let uploaded = std::fs::read_to_string(out.path().join("uploaded")).unwrap();
+    let lines: Vec<String> = (1..=40).map(|number| format!("line {number}")).collect();
+    assert_eq!(uploaded.lines().collect::<Vec<_>>(), lines);
 
     // After the first Update, no packet of the programs passes the home agent until the mobile node is home again, except those
     // that were under way: these take 41 ms.
