@@ -41,6 +41,8 @@ if [ "$1" = test ]; then
     # Tests exchange messages of Mobile IP with it. Another python3 than Debian's can be first in the PATH.
     /usr/bin/python3 -c 'import scapy' 2>/dev/null || missing="$missing python3-scapy"
     need curl curl       # a test downloads with it through a role of a daemon
+    need ssh openssh-client # a test reaches a mobile node with it
+    need dropbear dropbear-bin # the server of that test
     [ -e /usr/include/usrsctp.h ] || missing="$missing libusrsctp-dev" # tests exchange SCTP with it
     [ -e /usr/include/ns3/core-module.h ] || missing="$missing libns3-dev" # tests and `make bench` compare with ns-3
 fi

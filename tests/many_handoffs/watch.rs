@@ -119,14 +119,13 @@ impl Ended {
     }
 
     /// Returns for each move the longest time without new data of a stream at this host, of those that end between the move
-    /// and the next one. If no data arrived in between, returns the time from the last data to the next move.
+    /// and the next one, or the end of the run. If no data arrived in between, returns the time from the last data to then.
     pub(crate) fn stalls(&self, host: &str) -> Vec<Duration> {
         let host = self.host(host);
         let reads: Vec<Instant> =
             self.reads.iter().filter(|(_, at)| *at == host).map(|(at, _)| *at).collect();
         let moves = self.moves();
-        let last = reads.last().copied().unwrap_or(Instant::ZERO);
-        let ends = moves.iter().skip(1).copied().chain([last]);
+        let ends = moves.iter().skip(1).copied().chain([self.plan.end()]);
         moves.iter().zip(ends).map(|(from, to)| longest(&reads, *from, to)).collect()
     }
 }

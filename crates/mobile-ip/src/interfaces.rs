@@ -87,7 +87,7 @@ impl NodeInterface {
 
     pub(crate) const fn link_up(&mut self, now: Instant, mac: Mac, mtu: u16, cell: Option<Cell>) {
         (self.mac, self.mtu, self.linked) = (Some(mac), mtu, now);
-        (self.cell, self.signal) = (cell, None);
+        (self.cell, self.signal, self.avoided) = (cell, None, None);
     }
 
     pub(crate) const fn link_down(&mut self) {

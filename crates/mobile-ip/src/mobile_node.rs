@@ -51,7 +51,7 @@ use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason};
 /// and the link does not change.
 pub const NO_AGENT: Reason = Reason("no_agent");
 /// The reason to drop a packet of this host: the node has chosen an agent that routes for registered mobile nodes only,
-/// and no request to this agent was accepted since.
+/// and the last accepted registration is not by this agent.
 pub const NOT_REGISTERED: Reason = Reason("not_registered");
 /// The reason to drop an advertisement: it arrived by another interface than that of this role, or it has an address
 /// that cannot be an agent's. Its link address, source address and care-of address are checked.
@@ -398,7 +398,7 @@ impl MobileNode {
             out.neighbor(self.used.iface, agent, Neighbor::At(known.mac));
             self.visit(out);
         } else {
-            self.leave_home(agent, known.mac, known.registered_only, out);
+            self.leave_home(agent, &known, out);
         }
         self.registrar.turn_to(self.target(agent));
         self.register(now, out);
@@ -580,6 +580,7 @@ impl MobileNode {
         }
         self.timers.stop(Timer::Retry);
         self.used.solicitations = 0;
+        self.used.avoided = None;
         if self.end_old_path(out) {
             let way = self.way_by_agent();
             self.route(way, way, out);

@@ -19,6 +19,7 @@ mod bulk;
 mod common;
 mod compare;
 mod conformance;
+mod correspondent_programs;
 mod ctl;
 mod daemon_ends;
 mod dhcp;

@@ -398,7 +398,7 @@ fn the_previous_foreign_agent_forwards_packets() {
     assert_eq!(b["departures"]["10.1.0.7"]["care_of"], "10.4.0.1", "{b}");
     assert_eq!(c["arrivals"]["10.1.0.7"]["previous"], "10.3.0.1", "{c}");
     for agent in [b, c] {
-        assert!(agent["early_delivered"].as_u64().is_some_and(|count| count > 3), "{agent}");
+        assert!(agent["delivered"].as_u64().is_some_and(|count| count > 3), "{agent}");
     }
     let (_, without, status) = smooth(out[1].path(), &["mobile-ip.smooth_handoff=false"]);
     assert!(status.iter().all(serde_json::Value::is_null), "{status:?}");

@@ -148,9 +148,7 @@ impl Correspondent {
         if !update.verify(numbers.route_authentication, &association, &numbers) {
             return Err(refusal::BAD_AUTHENTICATION);
         }
-        let known = self.cache.get(update.home);
-        let is_last = |entry: &Entry| Some(entry.identification) == update.identification;
-        if known.is_some_and(|entry| entry.home_agent == home_agent && is_last(entry)) {
+        if self.is_repeated(home_agent, update) {
             // The network has duplicated the last Binding Update, or its Acknowledge was lost.
             if !self.answers.may(now, (home_agent, update.home)) {
                 return Err(refusal::ANSWERED);
@@ -181,6 +179,15 @@ impl Correspondent {
         }
     }
 
+    /// Returns whether an authentic Binding Update is that of the present entry, or the one that has deleted the last entry.
+    fn is_repeated(&self, home_agent: Ipv4Addr, update: &Update) -> bool {
+        let Some(identification) = update.identification else { return false };
+        match self.cache.get(update.home) {
+            Some(entry) => entry.home_agent == home_agent && entry.identification == identification,
+            None => update.deletes() && self.replay.is_repeated((home_agent, update.home), identification),
+        }
+    }
+
     /// Decides whether to accept an authentic Binding Update. Returns its Identification, or fails with the status of the
     /// Acknowledge and the reason.
     fn judge(
@@ -202,7 +209,7 @@ impl Correspondent {
             return Err((Status::PROHIBITED, NOT_OF_THE_HOME_AGENT));
         }
         if !update.deletes() && !self.is_elsewhere(care_of) {
-            return Err((Status::PROHIBITED, refusal::IMPLAUSIBLE_CARE_OF));
+            return Err((Status::MALFORMED, refusal::IMPLAUSIBLE_CARE_OF));
         }
         while self.avoided.pop(now).is_some() {}
         if !update.deletes() && self.avoided.has((home, care_of)) {
@@ -237,6 +244,7 @@ impl Correspondent {
         let Update { home, care_of, lifetime, .. } = *update;
         if update.deletes() {
             self.forget(home, "updated", out);
+            self.replay.deleted((home_agent, home), identification);
             let style = self.home_agents.replay(home_agent);
             return self.replay.raise(home_agent, style, identification);
         }

@@ -14,6 +14,10 @@ pub const WRONG_NONCE: Reason = Reason("wrong_nonce");
 /// one replaces the oldest.
 const MOST_ASKED: usize = 16;
 
+/// The maximum number of deletions by one home agent that are recognized when they are repeated (not from an RFC). A further
+/// one replaces the oldest.
+const MOST_DELETED: usize = 64;
+
 /// What is known about the Binding Updates of one home agent.
 #[derive(Debug)]
 struct Known {
@@ -25,6 +29,8 @@ struct Known {
     /// The nonce of the last Binding Request about each mobile node, from the oldest to the latest. It is valid until a Binding
     /// Update about this mobile node is accepted.
     asked: VecDeque<(Ipv4Addr, u32)>,
+    /// The Identification of the last Binding Update that deleted the entry of each mobile node, from the oldest to the latest.
+    deleted: VecDeque<(Ipv4Addr, u64)>,
 }
 
 /// What is known about the Binding Updates of each home agent. Its size does not depend on the number of mobile nodes.
@@ -57,7 +63,12 @@ impl ReplayState {
 
     fn of(&mut self, home_agent: Ipv4Addr) -> &mut Known {
         let floor = self.started;
-        self.known.entry(home_agent).or_insert(Known { floor, next: None, asked: VecDeque::new() })
+        self.known.entry(home_agent).or_insert(Known {
+            floor,
+            next: None,
+            asked: VecDeque::new(),
+            deleted: VecDeque::new(),
+        })
     }
 
     /// Checks the Identification of an authentic Binding Update about `home` that arrives at `now`. `last` is the
@@ -87,6 +98,22 @@ impl ReplayState {
             }
         }
         Ok(identification)
+    }
+
+    /// Notes that an accepted Binding Update has deleted the entry of `home`, or has found none.
+    pub(super) fn deleted(&mut self, (home_agent, home): (Ipv4Addr, Ipv4Addr), identification: u64) {
+        let deleted = &mut self.of(home_agent).deleted;
+        deleted.retain(|(other, _)| *other != home);
+        if deleted.len() == MOST_DELETED {
+            deleted.pop_front();
+        }
+        deleted.push_back((home, identification));
+    }
+
+    /// Returns whether an authentic Binding Update repeats the last one that has deleted the entry of `home`.
+    pub(super) fn is_repeated(&self, (home_agent, home): (Ipv4Addr, Ipv4Addr), identification: u64) -> bool {
+        let known = self.known.get(&home_agent);
+        known.is_some_and(|known| known.deleted.contains(&(home, identification)))
     }
 
     /// Notes the timestamp of an entry that is removed, so that no older Binding Update sets it again.

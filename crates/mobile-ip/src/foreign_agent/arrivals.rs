@@ -413,7 +413,7 @@ impl ForeignAgent {
             ("arrivals", Value::Map(handoffs.arrivals.iter().map(arrival).collect())),
             ("departures", Value::Map(handoffs.departures.iter().map(departure).collect())),
             ("updates_sent", handoffs.sent.into()),
-            ("early_delivered", handoffs.delivered.into()),
+            ("delivered", handoffs.delivered.into()),
             ("forwarded", handoffs.forwarded.into()),
             ("sent_back", handoffs.sent_back.into()),
         ];

@@ -58,7 +58,6 @@ impl ForeignAgent {
     /// Returns the waiting requests to drop so that `pending` can be relayed, or the code of the denial of `pending`.
     pub(super) fn judge(&self, pending: &Pending) -> Result<Vec<RequestKey>, Code> {
         let request = &pending.request;
-        let asks = |flags| request.flags.has(flags);
         let own = self.config.address.address;
         self.judge_challenge(pending)?;
         if !self.is_authentic(request) {
@@ -70,7 +69,7 @@ impl ForeignAgent {
         // The Mobile-Home Authentication shows which extensions must be removed (RFC 5944, section 3.7.2.2). Without it, the
         // home agent would drop the request, and it would wait here until its time is over.
         let is_signed = request.authentication(Between::MobileHome).is_some();
-        let is_reserved = asks(RequestFlags::RESERVED) && !self.config.direct_tunnels;
+        let is_reserved = request.flags.has_reserved(self.config.direct_tunnels, &self.config.numbers);
         if is_reserved || is_no_agent(request.home_agent) || !is_signed {
             return Err(Code::ForeignBadRequest);
         }

@@ -2,7 +2,7 @@
 
 use super::{ForeignAgent, Opened, SEEN, Visit, Visitor};
 use crate::encapsulation;
-use crate::mark::MobileIpEvent;
+use crate::mark::{HandoffEvent, MobileIpEvent};
 use crate::message::{Code, Request, RequestFlags};
 use crate::pending::Pending;
 use node::{Action, Class, Hop, Lifetime, Neighbor, Notification, Outbox, Route, RouteKey, TunnelKinds};
@@ -35,6 +35,8 @@ impl ForeignAgent {
         let visit = (host, home_agent);
         if lifetime == 0 {
             self.leave(visit, out);
+            // Packets of the previous agent may have been kept before a registration was accepted.
+            self.end_keeping_of_unaccepted(host, out);
             return Ok(());
         }
         if self.is_busy() && !self.visitors.contains_key(&visit) {
@@ -64,6 +66,7 @@ impl ForeignAgent {
         if let Some(departure) = self.handoffs.departures.remove(&visit) {
             self.tunnels.rebind(Some(departure.care_of), None);
             self.watch_tunnels(host, out);
+            out.mark(HandoffEvent::ForwardingEnded { host }.into());
         }
         let visitor = Visitor {
             mac,

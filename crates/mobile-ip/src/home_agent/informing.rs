@@ -73,6 +73,36 @@ impl Sent {
     }
 }
 
+/// The timestamps of the Updates to one correspondent; `None` before the first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stamps {
+    /// That of the last Update. The next one has a later timestamp.
+    sent: Option<u64>,
+    /// That of the last Update that the correspondent has accepted.
+    accepted: Option<u64>,
+}
+
+impl Stamps {
+    /// Returns the timestamp of the next Update, which is sent at `now`.
+    fn next(&mut self, now: u64) -> u64 {
+        let earlier = self.sent.filter(|sent| ntp_distance(now, *sent) <= 0);
+        let stamp = earlier.map_or(now, |sent| sent.wrapping_add(1));
+        self.sent = Some(stamp);
+        stamp
+    }
+
+    /// Notes the answer to the Update with this timestamp. `is_proven`: the answer is authentic. If the last Update is refused
+    /// because of its timestamp, the clock may have been set back: then the next timestamp must only be later than the last one
+    /// that was accepted.
+    fn answered(&mut self, stamp: u64, status: Status, is_proven: bool) {
+        match status {
+            Status::ACCEPTED => self.accepted = Some(stamp),
+            Status::IDENTIFICATION if is_proven && self.sent == Some(stamp) => self.sent = self.accepted,
+            _ => {}
+        }
+    }
+}
+
 /// The correspondents of a home agent, and the Updates that they got.
 #[derive(Debug)]
 pub(super) struct Informer {
@@ -85,8 +115,8 @@ pub(super) struct Informer {
     /// The nonce of the next Update to each correspondent whose association uses nonces.
     nonces: BTreeMap<Ipv4Addr, u32>,
     rng: Rng,
-    /// The timestamp of the last Update; `None` before the first.
-    last: Option<u64>,
+    /// The timestamps of the last Update to each correspondent.
+    stamps: BTreeMap<Ipv4Addr, Stamps>,
     /// Limits answers to Binding Requests, by mobile node and correspondent.
     answers: Limiter<(Ipv4Addr, Ipv4Addr)>,
     updates: u64,
@@ -103,7 +133,7 @@ impl Informer {
             repeats: Expiry::default(),
             nonces: BTreeMap::new(),
             rng,
-            last: None,
+            stamps: BTreeMap::new(),
             answers: Limiter::default(),
             updates: 0,
             statuses: BTreeMap::new(),
@@ -119,12 +149,7 @@ impl Informer {
     /// nonces, the high half is the nonce of the Update after this one.
     fn identification(&mut self, now: u64, correspondent: Ipv4Addr) -> u64 {
         match self.associations.replay(correspondent) {
-            Replay::Timestamps => {
-                let earlier = self.last.filter(|last| ntp_distance(now, *last) <= 0);
-                let stamp = earlier.map_or(now, |last| last.wrapping_add(1));
-                self.last = Some(stamp);
-                stamp
-            }
+            Replay::Timestamps => self.stamps.entry(correspondent).or_default().next(now),
             Replay::Nonces => {
                 let next = self.rng.draw() as u32;
                 let this = self.nonces.insert(correspondent, next).unwrap_or_else(|| self.rng.draw() as u32);
@@ -201,6 +226,9 @@ impl HomeAgent {
             return Err(refusal::BAD_AUTHENTICATION);
         }
         *informer.statuses.entry(message.status.0).or_default() += 1;
+        if let Some(stamps) = informer.stamps.get_mut(&from) {
+            stamps.answered(sent.identification, message.status, message.authentication.is_some());
+        }
         if message.status == Status::ACCEPTED {
             sent.is_acknowledged = true;
             sent.entry = (sent.care_of != message.home).then_some((sent.care_of, sent.ends));
@@ -373,7 +401,7 @@ impl HomeAgent {
     ) -> bool {
         let Some((care_of, lifetime, flags)) = self.news(now, host) else { return false };
         let pair = (host, correspondent);
-        let ntp = self.steady.ntp(now);
+        let ntp = self.clock.ntp(now);
         let own = self.config.address.address;
         let informer = &mut self.informer;
         if !informer.has_room(now, pair) {
@@ -444,5 +472,37 @@ impl HomeAgent {
                 ("acknowledges", Value::Map(counts.collect())),
             ]
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1 << 32;
+
+    #[test]
+    fn timestamps_rise_and_follow_a_clock_that_is_set_back_if_the_correspondent_refuses() {
+        let mut stamps = Stamps::default();
+        assert_eq!((stamps.next(100 * SECOND), stamps.next(100 * SECOND)), (100 * SECOND, 100 * SECOND + 1));
+        stamps.answered(100 * SECOND + 1, Status::ACCEPTED, true);
+        assert_eq!(stamps.next(900 * SECOND), 900 * SECOND);
+        // The clock was fast, and is set back.
+        let ahead = stamps.next(110 * SECOND);
+        assert_eq!(ahead, 900 * SECOND + 1);
+        for (what, stamp, status, is_proven) in [
+            ("of an earlier Update", 900 * SECOND, Status::IDENTIFICATION, true),
+            ("not authentic", ahead, Status::IDENTIFICATION, false),
+            ("another reason", ahead, Status::PROHIBITED, true),
+        ] {
+            let mut other = stamps;
+            other.answered(stamp, status, is_proven);
+            assert_eq!(other.next(111 * SECOND), ahead + 1, "{what}");
+        }
+        stamps.answered(ahead, Status::IDENTIFICATION, true);
+        assert_eq!(stamps.next(111 * SECOND), 111 * SECOND);
+        // A timestamp that was accepted is never used again.
+        stamps.answered(111 * SECOND, Status::IDENTIFICATION, true);
+        assert_eq!(stamps.next(99 * SECOND), 100 * SECOND + 2);
     }
 }

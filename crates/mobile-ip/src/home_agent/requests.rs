@@ -109,7 +109,7 @@ impl HomeAgent {
         let own = self.config.address.address;
         let asks = |flags| request.flags.has(flags);
         let (moves, reverse) = (request.lifetime != 0, self.config.reverse_tunnel);
-        let code = if asks(RequestFlags::RESERVED) && !self.is_private(request.flags.0) {
+        let code = if request.flags.has_reserved(self.informs(), &self.config.numbers) {
             Code::HomeBadRequest
         } else if request.home_agent != own {
             Code::UnknownHomeAgent

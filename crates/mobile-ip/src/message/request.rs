@@ -69,6 +69,12 @@ impl RequestFlags {
         Self(self.0 & !other.0)
     }
 
+    /// Returns whether the reserved bit x is set, and is not flag P. An agent knows flag P only `with_route_optimization`.
+    pub const fn has_reserved(self, with_route_optimization: bool, numbers: &Numbers) -> bool {
+        let private = if with_route_optimization { numbers.private_flag } else { 0 };
+        self.without(Self(private)).has(Self::RESERVED)
+    }
+
     /// Returns the letters of the flags that are set, in the order of RFC 5944, section 3.3, for example `ST`.
     pub fn letters(self) -> String {
         let letters = "SBDMGrTx".chars().enumerate();

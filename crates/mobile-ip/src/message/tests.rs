@@ -449,3 +449,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_reserved_flag_is_no_flag_p_unless_the_numbers_say_so() {
+    for (flags, with_route_optimization, private_flag, expected) in [
+        (0x01, false, 0x01, true),
+        (0x01, true, 0x01, false),
+        (0x01, true, 0x04, true),
+        (0x04, true, 0x04, false),
+        (0x05, true, 0x04, true),
+        (0xfa, false, 0x01, false),
+    ] {
+        let numbers = Numbers { private_flag, ..Numbers::default() };
+        let found = RequestFlags(flags).has_reserved(with_route_optimization, &numbers);
+        assert_eq!(found, expected, "{flags:#x} {with_route_optimization} {private_flag:#x}");
+    }
+}

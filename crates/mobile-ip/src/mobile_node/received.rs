@@ -27,7 +27,6 @@ impl LastReceived {
 impl MobileNode {
     /// Handles a packet for which this role listens. Most of them are for this host itself, and are declined.
     pub(super) fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
-        self.note(&rx);
         let is_to_port = || rx.payload(&packet).get(2..4) == Some(&PORT.to_be_bytes());
         let ends = match rx.header.protocol {
             ipv4::UDP if self.is_own(rx.header.dst) && is_to_port() => {
@@ -37,16 +36,19 @@ impl MobileNode {
                 self.advertisement(now, rx, &packet, out)
             }
             ipv4::ICMP if self.is_about_reverse(&rx, &packet) => self.tunnel_error(now, &rx, &packet, out),
-            _ => match self.broadcast(rx, packet) {
-                Ok(broadcast) => return out.send(Iface::HOST, broadcast),
-                // The groups that the role listens to also receive packets for other roles.
-                Err(packet) => return out.pass(rx, packet),
-            },
+            _ => {
+                self.note(&rx);
+                match self.broadcast(rx, packet) {
+                    Ok(broadcast) => return out.send(Iface::HOST, broadcast),
+                    // The groups that the role listens to also receive packets for other roles.
+                    Err(packet) => return out.pass(rx, packet),
+                }
+            }
         };
         self.refused.end(rx.iface, packet, ends, out);
     }
 
-    /// Records a packet to the home address that arrived on the link.
+    /// Records a packet to the home address that arrived on the link, and is not for this role.
     fn note(&mut self, rx: &Rx) {
         let most = self.config.named_packets;
         if most > 0 && self.interface(rx.iface).is_some() && rx.header.dst == self.home {

@@ -1,6 +1,7 @@
 //! The routes and ARP of a mobile node, at home and away.
 
 use super::{DEFAULT_ROUTE, MobileNode, NOT_REGISTERED};
+use crate::agents::Agent;
 use node::{Action, Hop, Lifetime, Neighbor, NextHop, Outbox, Route, RouteKey};
 use wire::{Instant, Ipv4Addr, Mac};
 
@@ -19,15 +20,23 @@ impl MobileNode {
 
     /// Sets the routes and ARP of a visitor: only ARP requests of the agent are answered. The caller sends the request
     /// after this call (RFC 5944, section 4.6). While there is an old path, packets are still sent by it.
-    pub(super) fn leave_home(&mut self, agent: Ipv4Addr, mac: Mac, registered_only: bool, out: &mut Outbox) {
+    pub(super) fn leave_home(&mut self, agent: Ipv4Addr, known: &Agent, out: &mut Outbox) {
         self.announcer.stop(self.home);
         out.neighbor(self.used.iface, self.home, Neighbor::Mute);
-        out.neighbor(self.used.iface, agent, Neighbor::At(mac));
-        let way = Action::Forward(Hop::mac(self.used.iface, mac));
-        let way = if registered_only { Action::Drop(NOT_REGISTERED) } else { way };
+        out.neighbor(self.used.iface, agent, Neighbor::At(known.mac));
+        let way = self.way_by(known);
         if self.old_path.is_none() {
             self.route(way, way, out);
         }
+    }
+
+    /// Returns the action for this host's own packets through a foreign agent. One that routes for registered mobile nodes only
+    /// drops them, unless the registration through it holds: the node may have come back before another agent accepted it.
+    pub(super) fn way_by(&self, known: &Agent) -> Action {
+        if known.registered_only && !self.is_registered_by(known) {
+            return Action::Drop(NOT_REGISTERED);
+        }
+        Action::Forward(Hop::mac(self.used.iface, known.mac))
     }
 
     /// Sets the routes of this host's own packets: `near` to the home network, and `far` to all other networks. The

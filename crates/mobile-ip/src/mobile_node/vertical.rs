@@ -4,11 +4,11 @@
 //! The node makes before it breaks: it registers by the new interface while it still receives by the old one. Until the
 //! registration is accepted, it sends by the old one too.
 
-use super::{MobileNode, NO_AGENT, NOT_REGISTERED, REGISTRATION_PAUSE, Timer};
+use super::{MobileNode, NO_AGENT, REGISTRATION_PAUSE, Timer};
 use crate::interfaces::{Candidate, Choice, choose};
 use crate::mark::MobileIpEvent;
 use crate::movement::Why;
-use node::{Action, Class, Hop, IngressPolicy, Lifetime, Neighbor, Outbox, Port, Route, RouteKey};
+use node::{Action, Class, IngressPolicy, Lifetime, Neighbor, Outbox, Port, Route, RouteKey};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Reason};
 
 /// The reason to drop a packet for this host: it arrived by an interface that is not in use, and the configuration has
@@ -96,7 +96,7 @@ impl MobileNode {
         self.timers.stop(Timer::Hold);
         let Some(other) = self.others.get_mut(index) else { return };
         std::mem::swap(&mut self.used, other);
-        (other.triggered, other.detecting) = (false, false);
+        (other.triggered, other.detecting, other.hinted_again) = (false, false, false);
         let (from, iface) = (other.name.clone(), other.iface);
         self.used.solicit_at = None;
         // The home address is announced, and answered for, on the home link only.
@@ -158,6 +158,11 @@ impl MobileNode {
     /// Uses another interface, because no agent of the present one accepts a registration. Returns whether there is another
     /// one that is not avoided.
     pub(super) fn leave_interface(&mut self, now: Instant, why: Why, out: &mut Outbox) -> bool {
+        if self.others.is_empty() {
+            return false;
+        }
+        // An agent may have expired since the last choice.
+        self.note_usable(now, out);
         let others = self.candidates();
         let in_use = Candidate { usable: None, ..self.used.candidate() };
         let Choice::Change(index) = choose(now, Duration::ZERO, now, in_use, &others) else { return false };
@@ -184,8 +189,7 @@ impl MobileNode {
     pub(super) fn way_by_agent(&self) -> Action {
         match self.attached.and_then(|agent| self.used.agents.get(agent)) {
             None => Action::Drop(NO_AGENT),
-            Some(known) if known.registered_only => Action::Drop(NOT_REGISTERED),
-            Some(known) => Action::Forward(Hop::mac(self.used.iface, known.mac)),
+            Some(known) => self.way_by(known),
         }
     }
 
