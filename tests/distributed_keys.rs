@@ -1,6 +1,8 @@
 //! Simulated runs of smooth handoffs with keys that the home agent distributes. They must cost the same as with configured keys.
 
-use crate::smooth_handoff::{SCENARIO, event, lost, marks, reasons, run, run_text};
+use crate::smooth_handoff::{
+    SCENARIO, event, lost, marks, reasons, return_without_home_agent, run, run_text,
+};
 use recorder::run::Outcome;
 use trace::What;
 
@@ -105,4 +107,22 @@ fn buffers_accept_the_distributed_keys() {
     assert_eq!(lost(&distributed), lost(&configured));
     assert_eq!(lost(&distributed), [0; 4]);
     assert_eq!(marks(&distributed, "kept_sent"), 4);
+}
+
+/// The home agent does not answer while the mobile node visits b for 1.5 s, in which 150 packets are sent. So b has no key, and
+/// delivers the first 64 of them only. After the return to a, which knows the mobile node by its key, none is lost.
+#[test]
+fn an_agent_without_a_reply_has_the_limit_of_early_packets() {
+    let text = return_without_home_agent();
+    let [configured, distributed] = [&[][..], &[KEYS]].map(|settings| run_text(&text, settings));
+    let sum = |outcome: &Outcome| outcome.flows.iter().map(|flow| flow.lost).sum::<u64>();
+    let beyond = sum(&distributed) - sum(&configured);
+    assert!(
+        (75..=95).contains(&beyond),
+        "{} lost, {} with configured keys",
+        sum(&distributed),
+        sum(&configured)
+    );
+    assert_eq!(reasons(&distributed.records)["early_packet_limit"], beyond);
+    assert!(!reasons(&configured.records).contains_key("early_packet_limit"));
 }

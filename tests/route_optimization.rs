@@ -236,3 +236,35 @@ fn the_gains_of_a_correspondent_are_those_of_the_table() {
     }
     assert!(missing.is_empty(), "docs/mobile-ip.md does not have these rows:\n{}", missing.join("\n"));
 }
+
+/// Both ends are mobile nodes with a binding cache, whose role stands behind that of the mobile node.
+#[test]
+fn two_mobile_nodes_with_caches_reach_each_other_straight() {
+    let second = r#"[host.second]
+address = "10.1.0.8"
+role = [
+    { kind = "mobile-ip/mobile-node" },
+    { kind = "mobile-ip/correspondent" },
+    { kind = "apps/roam", start = "other" },
+    { kind = "apps/constant-rate", to = "mobile:9002", rate = 50, size = 160, start = "4.5s", stop = "10s" },
+]
+
+[host.router]"#;
+    let outcome = run(&[
+        (
+            "    { kind = \"apps/constant-rate\", to = \"mobile:9002\", rate = 50, size = 160, start = \"0.5s\", stop = \"13s\" },\n",
+            "",
+        ),
+        ("[host.router]", second),
+        ("{ at = \"7.3s\", to = \"other\" }, { at = \"11.3s\", to = \"home\" }", ""),
+    ]);
+    let learnt = learnt(&outcome);
+    assert!(
+        learnt.iter().any(|(at, care_of)| at.0 < 5_500_000_000 && care_of.contains("10.2.0.1")),
+        "{learnt:?}"
+    );
+    let flow = &outcome.flows[0];
+    assert!(flow.lost <= 1, "{} lost", flow.lost);
+    let late = arrivals(&outcome, "home").into_iter().filter(|at| at.0 > 5_700_000_000).count();
+    assert_eq!(late, 0, "packets that pass the home agent after the first second");
+}

@@ -128,6 +128,67 @@ fn a_previous_agent_without_state_returns_packets() {
     assert!(!reasons(&with.records).contains_key("ttl_expired"), "no packet circles");
 }
 
+/// Returns the scenario with a binding cache at the correspondent, one handoff to b and one back to a, each 1.5 s before the
+/// next, and the home agent out of reach from 4.9 s to 12 s.
+pub(crate) fn return_without_home_agent() -> String {
+    let mut text = SCENARIO.to_owned();
+    for (old, new) in [
+        (
+            "role = [{ kind = \"apps/constant-rate\"",
+            "role = [{ kind = \"mobile-ip/correspondent\" }, { kind = \"apps/constant-rate\"",
+        ),
+        ("{ at = \"7.531s\", to = \"c\" },", "{ at = \"6.531s\", to = \"a\" },"),
+        ("{ at = \"10.047s\", to = \"a\" },", ""),
+        ("{ at = \"12.569s\", to = \"b\" },", ""),
+    ] {
+        assert!(text.contains(old), "{old}");
+        text = text.replace(old, new);
+    }
+    text + &event(4900, "cut", "wire = \"far\"") + &event(12_000, "restore", "wire = \"far\"")
+}
+
+/// The home agent does not answer. The mobile node gets its packets at b, because a forwards them, and after its return to a, where
+/// its registration still holds.
+#[test]
+fn a_mobile_node_that_returns_needs_no_reply_to_get_its_packets() {
+    let text = return_without_home_agent();
+    let lost = |settings: &[&str]| {
+        let outcome = run_text(&text, settings);
+        outcome.flows.iter().map(|flow| flow.lost).sum::<u64>()
+    };
+    let (smooth, without) = (lost(&[]), lost(&["mobile-ip.smooth_handoff=false"]));
+    assert!(smooth <= 6, "{smooth} lost");
+    assert!((140..175).contains(&without), "{without} lost at b without a smooth handoff");
+}
+
+/// A home agent that answers after 300 ms: the packets of a large ring do not use up the place of later ones. A hundred packets at
+/// once would be too many for the queue of the base station, so they are paced.
+#[test]
+fn a_large_ring_does_not_cost_later_packets() {
+    let far = ("delay = \"40ms\"", "delay = \"150ms\"");
+    let rate = ("rate = 100, size", "rate = 200, size");
+    for buffer in ["{packets=8}", "{packets=64}", "{packets=100,drain=\"paced\",rate=\"1Mb/s\"}"] {
+        let outcome = run(&[far, rate], &[&format!("mobile-ip.buffer={buffer}")]);
+        let all = reasons(&outcome.records);
+        assert!(lost(&outcome).iter().sum::<u64>() <= 1, "{buffer}: {:?} lost, {all:?}", lost(&outcome));
+    }
+}
+
+/// The mobile node leaves b before the reply, and returns to a. What the home agent sends to b is not lost.
+#[test]
+fn packets_at_an_agent_that_was_left_before_the_reply_are_sent_onward() {
+    let changes = [
+        ("delay = \"40ms\"", "delay = \"350ms\""),
+        ("{ at = \"7.531s\", to = \"c\" },", "{ at = \"5.613s\", to = \"a\" },"),
+        ("{ at = \"10.047s\", to = \"a\" },", ""),
+        ("{ at = \"12.569s\", to = \"b\" },", ""),
+    ];
+    let outcome = run(&changes, &["mobile-ip.buffer={packets=32}"]);
+    let all = reasons(&outcome.records);
+    assert!(lost(&outcome).iter().sum::<u64>() <= 2, "{:?} lost, {all:?}", lost(&outcome));
+    assert_eq!(marks(&outcome, "update_repeated"), 0);
+}
+
 /// Both ends of a flow move at the same time, each to the agent that the other one leaves.
 #[test]
 fn two_mobile_nodes_that_change_places_lose_little() {

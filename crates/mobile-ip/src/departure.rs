@@ -17,6 +17,8 @@ use wire::{Duration, Instant, Ipv4Addr, Reason, SocketAddrV4, ipv4};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The reason to drop a Binding Acknowledge: it answers no Binding Update that waits for one.
 pub(crate) const STALE_ACKNOWLEDGE: Reason = Reason("stale_acknowledge");
+/// The number of agents that a mobile node has left whose keys it remembers (not from an RFC).
+const LEFT: usize = 8;
 /// The number of last Binding Updates whose acknowledgement ends the repetitions (not from the draft).
 const RECENT: usize = 8;
 
@@ -47,13 +49,35 @@ pub(crate) struct AgentKeys {
     pub(crate) held: Option<(Ipv4Addr, Association)>,
     /// The last other agent that got a request, with the key of that request: the home agent may have accepted it.
     pub(crate) asked: Option<(Ipv4Addr, Association)>,
+    /// The last agents before that of the registration, the oldest first, each with the key of the last request accepted there; at
+    /// most [`LEFT`]. If the mobile node returns to one of them, the agent may still have this key.
+    left: Vec<(Ipv4Addr, Association)>,
 }
 
 impl AgentKeys {
     /// Returns the key with an agent; `None` if there is none.
     pub(crate) fn with(&self, agent: Ipv4Addr) -> Option<&Association> {
-        let all = [&self.held, &self.asked].into_iter().flatten();
-        all.clone().find(|(own, _)| *own == agent).map(|(_, key)| key)
+        let mut all = [&self.held, &self.asked].into_iter().flatten();
+        all.find(|(own, _)| *own == agent).map(|(_, key)| key)
+    }
+
+    /// Returns the last key of an accepted registration with an agent; `None` if there is none.
+    pub(crate) fn accepted(&self, agent: Ipv4Addr) -> Option<&Association> {
+        let mut all = self.held.iter().chain(self.left.iter().rev());
+        all.find(|(own, _)| *own == agent).map(|(_, key)| key)
+    }
+
+    /// Records the key of a registration that is accepted; `None` if it has none.
+    pub(crate) fn hold(&mut self, held: Option<(Ipv4Addr, Association)>) {
+        let before = std::mem::replace(&mut self.held, held);
+        self.asked = None;
+        if let Some(before) = before {
+            self.left.retain(|(own, _)| *own != before.0);
+            if self.left.len() >= LEFT {
+                self.left.remove(0);
+            }
+            self.left.push(before);
+        }
     }
 }
 

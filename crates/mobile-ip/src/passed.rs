@@ -1,28 +1,96 @@
 //! The packets that an agent has forwarded, to find those that come back.
 
-use std::collections::VecDeque;
-use wire::{PacketId, identity};
+use wire::{Duration, Instant, PacketId, identity};
 
-/// The number of packets that are recognized if they come back (not from an RFC). With more packets under way, some
-/// circle until their time to live ends.
-const MOST: usize = 256;
+/// The number of groups of places for packets (not from an RFC). The identity of a packet chooses the group.
+const GROUPS: usize = 2048;
+/// The number of places in a group. If all are taken, the next packet replaces a random one. So a packet that circles is found after
+/// few rounds, also if more packets are under way than there are places.
+const PLACES: usize = 8;
+/// How long a packet is recognized (not from an RFC). Later, an equal packet is another one.
+const AGE: Duration = Duration::from_secs(10);
 
-/// The last packets that an agent has forwarded, the oldest first, each with its time to live; at most [`MOST`].
+/// A packet that was forwarded.
+#[derive(Clone, Copy, Debug)]
+struct Sighting {
+    packet: PacketId,
+    /// Its largest time to live.
+    ttl: u8,
+    at: Instant,
+}
+
+/// The packets that an agent has forwarded: at most 16384, in 512 KiB. Empty until the first one.
 #[derive(Debug, Default)]
-pub(crate) struct Passed(VecDeque<(PacketId, u8)>);
+pub(crate) struct Passed(Vec<[Option<Sighting>; PLACES]>);
 
 impl Passed {
     /// Returns whether this packet was seen before with a larger time to live, and notes the packet.
-    pub(crate) fn has_come_back(&mut self, packet: &[u8], ttl: u8) -> bool {
+    pub(crate) fn has_come_back(&mut self, now: Instant, packet: &[u8], ttl: u8) -> bool {
+        if self.0.is_empty() {
+            self.0 = vec![[None; PLACES]; GROUPS];
+        }
         let id = identity(packet);
-        if let Some((_, before)) = self.0.iter_mut().find(|(other, _)| *other == id) {
-            *before = ttl.max(*before);
-            return ttl < *before;
+        let Some(group) = self.0.get_mut((mixed(id.0) >> 32) as usize % GROUPS) else { return false };
+        let is_old = |place: &Option<Sighting>| place.is_none_or(|before| now >= before.at + AGE);
+        let same = group.iter().position(|place| place.is_some_and(|before| before.packet == id));
+        let before = same.and_then(|at| *group.get(at)?).filter(|before| now < before.at + AGE);
+        if before.is_some_and(|before| ttl < before.ttl) {
+            return true;
         }
-        if self.0.len() >= MOST {
-            self.0.pop_front();
+        let random = || (mixed(id.0 ^ u64::from(ttl)) >> 32) as usize % PLACES;
+        let at = same.or_else(|| group.iter().position(is_old)).unwrap_or_else(random);
+        if let Some(place) = group.get_mut(at) {
+            *place = Some(Sighting { packet: id, ttl, at: now });
         }
-        self.0.push_back((id, ttl));
         false
+    }
+}
+
+/// Returns a number in which each bit of the upper half depends on all lower bits of `number`.
+const fn mixed(number: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::{Ipv4Addr, SocketAddrV4, udp};
+
+    fn packet(number: u32) -> Vec<u8> {
+        let [from, to] = [1, 2].map(|last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 9));
+        udp::packet(from, to, &number.to_be_bytes())
+    }
+
+    /// Returns how often each of `count` packets with a time to live of 64 is forwarded, on average, if all of them circle.
+    fn rounds(count: u32) -> f64 {
+        let mut passed = Passed::default();
+        let mut left: Vec<(u32, u8)> = (0..count).map(|number| (number, 64)).collect();
+        let mut forwarded = 0;
+        while !left.is_empty() {
+            left.retain_mut(|(number, ttl)| {
+                let is_found = passed.has_come_back(Instant::ZERO, &packet(*number), *ttl);
+                forwarded += u32::from(!is_found);
+                *ttl -= 1;
+                !is_found && *ttl > 0
+            });
+        }
+        f64::from(forwarded) / f64::from(count)
+    }
+
+    #[test]
+    fn packets_that_circle_are_found_soon_however_many_there_are() {
+        assert!(rounds(100) < 1.01, "{}", rounds(100));
+        assert!(rounds(4000) < 1.4, "{}", rounds(4000));
+        assert!(rounds(20_000) < 3.0, "{}", rounds(20_000));
+    }
+
+    #[test]
+    fn an_equal_packet_after_ten_seconds_is_another_one() {
+        let mut passed = Passed::default();
+        let mut sees =
+            |seconds: u64, ttl| passed.has_come_back(Instant::from_millis(seconds * 1000), &packet(1), ttl);
+        assert_eq!([sees(0, 60), sees(1, 60), sees(2, 61)], [false; 3], "it did not lose a hop");
+        assert_eq!([sees(3, 60), sees(11, 59)], [true; 2]);
+        assert_eq!([sees(12, 60), sees(13, 59)], [false, true]);
     }
 }

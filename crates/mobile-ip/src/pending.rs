@@ -111,10 +111,14 @@ impl Waiting {
         self.all.values().map(|pending| &pending.request)
     }
 
+    /// Returns the requests of a mobile node.
+    pub(crate) fn of_host(&self, home: Ipv4Addr) -> impl Iterator<Item = (RequestKey, &Pending)> {
+        self.all.range((home, 0)..=(home, u32::MAX)).map(|(asked, pending)| (*asked, pending))
+    }
+
     /// Returns the requests of a mobile node from one link address.
     pub(crate) fn of(&self, home: Ipv4Addr, mac: Mac) -> impl Iterator<Item = (RequestKey, &Pending)> {
-        let own = self.all.range((home, 0)..=(home, u32::MAX));
-        own.map(|(asked, pending)| (*asked, pending)).filter(move |(_, pending)| pending.mac == mac)
+        self.of_host(home).filter(move |(_, pending)| pending.mac == mac)
     }
 
     pub(crate) fn insert(&mut self, due: Instant, pending: Pending) {

@@ -453,6 +453,8 @@ impl Registrar {
         if let Some(association) = self.foreign_agents.first(agent) {
             request.extensions.extend(self.challenges.get(&agent).cloned().map(Extension::challenge));
             request.sign(Between::MobileForeign, association);
+        } else if let Some(key) = self.keys.accepted(agent).filter(|_| lifetime > 0 && !is_co_located) {
+            request.sign(Between::MobileForeign, key);
         }
         if self.current.is_some_and(|held| held.agent != agent) {
             self.asked = Some(agent);
@@ -593,7 +595,7 @@ impl Registrar {
             }
             let (agent, is_co_located) = (target.agent, target.is_co_located);
             let key = self.pending.take().and_then(|pending| pending.key);
-            self.keys = AgentKeys { held: key.map(|key| (agent, key)), asked: None };
+            self.keys.hold(key.map(|key| (agent, key)));
             (self.attempts, self.is_denied, self.asked) = (0, false, None);
             self.followed.clear();
             self.current =

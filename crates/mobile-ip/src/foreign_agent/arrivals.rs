@@ -39,11 +39,14 @@ pub(super) const EARLY_LIMIT: Reason = Reason("early_packet_limit");
 /// accepted.
 pub(super) const NOT_ACCEPTED: Reason = Reason("registration_not_accepted");
 
-/// The largest number of packets that a mobile node receives before its registration is accepted (not from the draft).
+/// The largest number of packets that a mobile node receives before its registration is accepted, if its request had no
+/// Mobile-Foreign Authentication (not from the draft).
 const EARLY: u32 = 64;
 /// The longest time of this delivery, if `pending_timeout` is longer (not from the draft).
 const EARLY_TIME: Duration = Duration::from_secs(7);
-/// The largest number of Binding Updates per second for one link address (not from the draft). A mobile node sends at most
+/// The largest number of Binding Acknowledges per second to one mobile node (not from the draft).
+const ACKNOWLEDGES: u32 = 8;
+/// The largest number of Binding Updates per second for one link address, or for one mobile node (not from the draft). A mobile node sends at most
 /// one request per second, and corrects a denied one at once.
 const UPDATES_FROM: u32 = 4;
 /// The largest number of Binding Updates per second to one previous agent because of requests that are not authenticated
@@ -95,9 +98,13 @@ pub(super) struct Handoffs {
     /// The mobile nodes that left to another agent.
     pub(super) departures: BTreeMap<Visit, Departure>,
     updates_from: PerSecond<Mac>,
+    /// Limits Binding Updates because of authenticated requests, by home address.
+    updates_of: PerSecond<Ipv4Addr>,
     updates_to: PerSecond<Ipv4Addr>,
     /// Limits Binding Acknowledges, by home address and Identification.
     pub(super) acknowledged: Limiter<(Ipv4Addr, u64)>,
+    /// Limits Binding Acknowledges, by home address.
+    pub(super) acknowledged_to: PerSecond<Ipv4Addr>,
     /// Limits Binding Warnings, by home address and target.
     pub(super) warned: Limiter<(Ipv4Addr, Ipv4Addr)>,
     /// The last packets that were forwarded out of tunnels of earlier agents.
@@ -124,8 +131,10 @@ impl Default for Handoffs {
             watched: BTreeMap::new(),
             departures: BTreeMap::new(),
             updates_from: PerSecond::new(UPDATES_FROM),
+            updates_of: PerSecond::new(UPDATES_FROM),
             updates_to: PerSecond::new(UPDATES_TO),
             acknowledged: Limiter::default(),
+            acknowledged_to: PerSecond::new(ACKNOWLEDGES),
             warned: Limiter::default(),
             passed: Passed::default(),
             outer_id: 0,
@@ -177,20 +186,23 @@ impl ForeignAgent {
             return Err(IMPLAUSIBLE_PREVIOUS_AGENT);
         }
         let is_proven = self.is_proven(pending);
-        if !self.handoffs.updates_from.may(now, pending.mac)
-            || (!is_proven && !self.handoffs.updates_to.may(now, said.previous))
-        {
-            return Err(TOO_MANY_UPDATES);
-        }
-        Ok(())
+        let handoffs = &mut self.handoffs;
+        let may = if is_proven {
+            handoffs.updates_of.may(now, request.home)
+        } else {
+            handoffs.updates_from.may(now, pending.mac) && handoffs.updates_to.may(now, said.previous)
+        };
+        if may { Ok(()) } else { Err(TOO_MANY_UPDATES) }
     }
 
     /// Returns whether a relayed request has a correct Mobile-Foreign Authentication: without one, it would have been denied
-    /// if there is an association.
-    fn is_proven(&self, pending: &Pending) -> bool {
+    /// if there is a configured association. With distributed keys, it has one if the mobile node has been here before.
+    pub(super) fn is_proven(&self, pending: &Pending) -> bool {
         let request = &pending.request;
-        self.mobile_nodes.first(request.home).is_some()
-            && request.authentication(Between::MobileForeign).is_some()
+        match self.mobile_nodes.first(request.home) {
+            Some(_) => request.authentication(Between::MobileForeign).is_some(),
+            None => self.is_signed_by_key(request),
+        }
     }
 
     /// Expects packets for the mobile node of a request in tunnels of the agent that it has named.
@@ -356,7 +368,11 @@ impl ForeignAgent {
             if self.waiting.get(asked).is_none() {
                 return Err(NOT_ACCEPTED);
             }
-            arrival.left = arrival.left.checked_sub(1).ok_or(EARLY_LIMIT)?;
+            // With a correct authentication, the link address is that of the mobile node. Without one, another host may have
+            // asked for its packets.
+            if !arrival.is_proven {
+                arrival.left = arrival.left.checked_sub(1).ok_or(EARLY_LIMIT)?;
+            }
         }
         Ok(Some(arrival.mac))
     }
@@ -380,7 +396,7 @@ impl ForeignAgent {
             self.handoffs.arrivals.remove(&host);
             self.end_keeping_of_unaccepted(host, out);
             if is_back {
-                self.end_older_departures(host, identification, out);
+                self.end_older_departures(now, host, identification, out);
             }
         }
         self.watch_tunnels(host, out);

@@ -20,6 +20,9 @@ pub const KEPT_TOO_OLD: Reason = Reason("kept_too_old");
 /// the packet is larger than `bytes`.
 pub const KEPT_NO_ROOM: Reason = Reason("kept_no_room");
 
+/// The reason to drop a kept packet: the mobile node has named it as received, or it is a copy of another kept packet.
+pub const KEPT_DUPLICATE: Reason = Reason("kept_duplicate");
+
 /// A kept packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Kept {
@@ -34,6 +37,17 @@ pub(super) struct Kept {
 impl Kept {
     fn len(&self) -> usize {
         self.packet.bytes.len()
+    }
+
+    /// Returns whether this is a copy of another packet: only the time to live, the checksum and the type of service may
+    /// differ. With several bindings, a packet can arrive from the home agent, and by another agent. Equal packets with
+    /// identification 0 may be different ones (RFC 6864, section 4.1).
+    fn is_copy_of(&self, other: &Self) -> bool {
+        let [own, other] = [&self.packet.bytes, &other.packet.bytes];
+        // The length, the identification and the fragment; the protocol; the addresses, the options and the data.
+        let same =
+            [2..8, 9..10, 12..own.len()].into_iter().all(|part| own.get(part.clone()) == other.get(part));
+        own.len() == other.len() && own.get(4..6).is_some_and(|id| id != [0, 0]) && same
     }
 }
 
@@ -115,6 +129,9 @@ impl Buffers {
         let len = kept.len();
         let fits = len <= bytes.min(total_bytes);
         let ring = self.rings.entry(visit).or_default();
+        if ring.packets.iter().any(|other| kept.is_copy_of(other)) {
+            return gone(kept, KEPT_DUPLICATE);
+        }
         let before = ring.bytes;
         while !fits || ring.packets.len() >= packets || ring.bytes + len > bytes {
             let Some(old) = ring.pop() else { break };

@@ -1,6 +1,7 @@
 use super::*;
 use proptest::prelude::*;
-use wire::{Duration, Ipv4Addr, Mac};
+use wire::ipv4::Header;
+use wire::{Duration, Ipv4Addr, Mac, SocketAddrV4, udp};
 
 const LIMITS: Limits =
     Limits { packets: 1, bytes: 1500, total_bytes: 64 << 20, max_age: Duration::from_secs(10) };
@@ -145,6 +146,35 @@ fn ten_thousand_visitors_share_the_bytes() {
     assert_eq!(sum, buffers.bytes());
     // A ring is shrunk only while it is the largest, by one packet.
     assert!(sizes.max().unwrap() <= sum / 10_000 + 2 * 1500);
+}
+
+/// With two bindings, a packet comes from the home agent, and by the agent of the other one.
+#[test]
+fn a_copy_of_a_kept_packet_takes_no_place() {
+    let mut buffers = Buffers::new(Limits { packets: 3, bytes: 4500, ..LIMITS });
+    let mut keep = |number: u64, id: u16, ttl: u8, data: u8| {
+        let [from, to] = [1, 2].map(|last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 9));
+        let whole = udp::packet(from, to, &[data; 100]);
+        let (header, payload) = Header::parse(&whole).unwrap();
+        let bytes = Header { id, ttl, ..header }.emit(payload);
+        let packet = Packet { id: PacketId(number), ..Packet::new(Mac::ZERO, bytes) };
+        let mut gone = Vec::new();
+        buffers.keep(Instant::ZERO, visit(1), (Iface(2), packet), &mut |kept, reason| {
+            gone.push((kept.packet.id.0, reason));
+        });
+        gone
+    };
+    assert_eq!(keep(1, 7, 60, 1), []);
+    assert_eq!(keep(2, 7, 58, 1), [(2, KEPT_DUPLICATE)], "it has crossed another agent");
+    assert_eq!(keep(3, 8, 60, 1), [], "another identification");
+    assert_eq!(keep(4, 7, 60, 2), [], "other data");
+    assert_eq!(keep(5, 0, 60, 3), [(1, KEPT_REPLACED)]);
+    assert_eq!(
+        keep(6, 0, 60, 3),
+        [(3, KEPT_REPLACED)],
+        "without an identification, it may be another packet"
+    );
+    assert_eq!((buffers.packets(), buffers.bytes()), (3, 3 * 128));
 }
 
 // --- comparison with a model -------------------------------------------------------------------------------------------

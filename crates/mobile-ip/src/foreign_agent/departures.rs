@@ -9,11 +9,14 @@
 //! comes back is dropped, and each tunnel costs one hop.
 
 use super::keys::Proof;
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, of_host};
+use super::{
+    ForeignAgent, NOT_A_VISITOR, NOT_ADMITTED, NOT_PREVIOUS_AGENT, Sources, Visit, has_own_address, of_host,
+};
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
 use crate::message::{Acknowledge, Binding, BufferControl, RequestFlags, Status, Update, Warning};
 use crate::one_tunnel::{self, OneRoute};
+use crate::pending::Pending;
 use crate::refusal;
 use node::{Action, Encap, Lifetime, Outbox, Route, RouteKey, Rx, reason};
 use wire::ipv4::{self};
@@ -36,6 +39,8 @@ pub(super) struct Departure {
     pub(super) flags: RequestFlags,
     /// The flags of the registration that has ended: the home agent still uses its kind of tunnel.
     pub(super) was: RequestFlags,
+    /// When the registration that has ended would have ended here by itself; `None` if none was accepted.
+    registered_until: Option<Instant>,
     /// The earlier agents whose tunnels may bring packets for it.
     pub(super) sources: Sources,
     pub(super) since: Instant,
@@ -72,7 +77,8 @@ impl ForeignAgent {
         let verifies = |association: &_| update.verify(numbers.smooth_authentication, association, &numbers);
         let proof = self.prove(host, spi, verifies)?;
         let identification = update.identification.ok_or(refusal::NO_IDENTIFICATION)?;
-        let Some((visit, last)) = self.last_of(host, &proof) else {
+        let found = self.last_of(host, &proof).or_else(|| self.last_request_of(host, &proof));
+        let Some((visit, last)) = found else {
             self.acknowledge(now, (update, &proof), Status::UNSPECIFIED, None, out);
             return Err(NOT_A_VISITOR);
         };
@@ -101,12 +107,37 @@ impl ForeignAgent {
         let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visit, visitor.identification));
         let left = of_host(&self.handoffs.departures, host);
         let left = left.map(|(visit, departure)| (visit, departure.identification));
-        let own = visits.chain(left).filter(|(visit, _)| proof.only.is_none_or(|only| only == *visit));
+        let own = visits.chain(left).filter(|(visit, _)| proof.is_for(*visit));
         let last = own.reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })?;
         // The mobile node is back: its request is later than an update that it sent before.
         let back = self.handoffs.arrivals.get(&host).filter(|arrival| arrival.is_proven);
         let back = back.map(|arrival| arrival.identification).filter(|it| ntp_distance(*it, last.1) > 0);
         Some((last.0, back.unwrap_or(last.1)))
+    }
+
+    /// Returns the visit that an authenticated request of a mobile node asks for, with its Identification: that of the latest one,
+    /// if several wait for the home agent's reply. The home agent may have accepted it already. `None` if none waits.
+    fn last_request_of(&self, host: Ipv4Addr, proof: &Proof) -> Option<(Visit, u64)> {
+        let waiting = self.waiting.of_host(host).map(|(_, pending)| pending);
+        let all = waiting.filter(|pending| pending.request.lifetime != 0 && self.is_proven(pending));
+        let all = all.map(|Pending { request, .. }| ((host, request.home_agent), request.identification));
+        all.filter(|(visit, _)| proof.is_for(*visit))
+            .reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })
+    }
+
+    /// Drops the requests of a mobile node that wait and are older than its Binding Update: it has left, so a reply must not begin
+    /// a visit. Returns the flags of the last one.
+    fn forget_requests(
+        &mut self,
+        host: Ipv4Addr,
+        proof: &Proof,
+        identification: u64,
+    ) -> Option<RequestFlags> {
+        let own = self.waiting.of_host(host);
+        let own = own.filter(|(_, other)| proof.is_for((host, other.request.home_agent)));
+        let old = own.filter(|(_, other)| ntp_distance(identification, other.request.identification) > 0);
+        let old: Vec<_> = old.map(|(asked, _)| asked).collect();
+        old.into_iter().filter_map(|asked| self.waiting.remove(asked)).last().map(|other| other.request.flags)
     }
 
     /// Returns whether a care-of address can be that of another agent.
@@ -129,15 +160,20 @@ impl ForeignAgent {
         let host = visit.0;
         let before = self.handoffs.departures.remove(&visit);
         let arrival = self.handoffs.arrivals.remove(&host);
-        let named = arrival.filter(|arrival| !arrival.is_pending()).map(|arrival| arrival.sources);
+        let named = arrival.filter(|arrival| !arrival.is_pending() || arrival.is_proven);
+        let named = named.map(|arrival| arrival.sources);
         let sources = named.or_else(|| before.as_ref().map(|before| before.sources.clone()));
         let flags = RequestFlags::default()
             .with(RequestFlags::MINIMAL, update.minimal)
             .with(RequestFlags::GRE, update.gre);
         let lifetime = update.lifetime.min(self.longest());
-        let was = self.visitors.get(&visit).map(|visitor| visitor.flags);
+        let visitor = self.visitors.get(&visit);
+        let was = visitor.map(|visitor| visitor.flags).or_else(|| before.as_ref().map(|before| before.was));
+        let until = visitor.map(|visitor| visitor.ends);
+        let asked = self.forget_requests(host, proof, identification);
         let departure = Departure {
-            was: was.or_else(|| before.as_ref().map(|before| before.was)).unwrap_or_default(),
+            was: was.or(asked).unwrap_or_default(),
+            registered_until: until.or_else(|| before.as_ref()?.registered_until),
             care_of: update.care_of,
             identification,
             ends: now + Duration::from_secs(lifetime.into()),
@@ -213,9 +249,35 @@ impl ForeignAgent {
         }
     }
 
-    /// Ends the forwarding for a mobile node. Does nothing if there is none.
-    pub(super) fn end_departure(&mut self, visit: Visit, out: &mut Outbox) {
+    /// Lets the visit of a mobile node go on that had left by a smooth handoff, and is back before another registration was
+    /// accepted: its request is authentic, and later than its Binding Update. The home agent may still send its packets here, and
+    /// other agents send them back to this one. Without a new reply, the visit ends when the registration of before would have
+    /// ended, but not while the request waits.
+    pub(super) fn readmit(&mut self, now: Instant, pending: &Pending, out: &mut Outbox) {
+        let request = &pending.request;
+        let Some(departure) = self.handoffs.departures.get(&(request.home, request.home_agent)) else {
+            return;
+        };
+        let is_later = ntp_distance(request.identification, departure.identification) > 0;
+        if !is_later || request.lifetime == 0 || has_own_address(request) || !self.is_proven(pending) {
+            return;
+        }
+        let waits = now + self.patience(request);
+        let ends = departure.registered_until.map_or(waits, |until| until.max(waits));
+        let lifetime = u16::try_from(ends.since(now).as_secs()).unwrap_or(u16::MAX).max(1);
+        // Without a place for the visit, the home agent's reply decides.
+        if self.admit(now, pending, lifetime, out).is_err() {
+            self.refused.count(NOT_ADMITTED);
+        }
+    }
+
+    /// Ends the forwarding for a mobile node. Packets that wait to be sent to the care-of address leave at once. Does nothing if
+    /// there is none.
+    pub(super) fn end_departure(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let host = visit.0;
+        if self.is_draining(visit) {
+            self.drain_all(now, visit, out);
+        }
         let Some(departure) = self.handoffs.departures.remove(&visit) else { return };
         self.tunnels.rebind(Some(departure.care_of), None);
         if !self.visitors.contains_key(&visit) {
@@ -236,11 +298,17 @@ impl ForeignAgent {
     }
 
     /// Ends the forwarding for a mobile node that began before its message with this Identification.
-    pub(super) fn end_older_departures(&mut self, host: Ipv4Addr, identification: u64, out: &mut Outbox) {
+    pub(super) fn end_older_departures(
+        &mut self,
+        now: Instant,
+        host: Ipv4Addr,
+        identification: u64,
+        out: &mut Outbox,
+    ) {
         let all = of_host(&self.handoffs.departures, host);
         let older = all.filter(|(_, departure)| ntp_distance(identification, departure.identification) > 0);
         for visit in older.map(|(visit, _)| visit).collect::<Vec<_>>() {
-            self.end_departure(visit, out);
+            self.end_departure(now, visit, out);
         }
     }
 
@@ -257,12 +325,14 @@ impl ForeignAgent {
         let host = rx.header.dst;
         let first = of_host(&self.handoffs.departures, host).next();
         let found = first.map(|((_, home_agent), departure)| (home_agent, departure.clone()));
+        let is_source = |(agent, until): &(Ipv4Addr, Instant)| *agent == entry && now < *until;
+        let is_agent = found.as_ref().is_some_and(|(_, departure)| departure.sources.iter().any(is_source));
         let judged = found.ok_or(NOT_A_VISITOR).and_then(|(home_agent, departure)| {
-            let is_source = |(agent, until): &(Ipv4Addr, Instant)| *agent == entry && now < *until;
-            if !self.config.direct_tunnels && !departure.sources.iter().any(is_source) {
+            if !self.config.direct_tunnels && !is_agent {
                 return Err(NOT_PREVIOUS_AGENT);
             }
-            if departure.care_of == entry || self.handoffs.passed.has_come_back(&packet.bytes, rx.header.ttl)
+            if departure.care_of == entry
+                || self.handoffs.passed.has_come_back(now, &packet.bytes, rx.header.ttl)
             {
                 return Err(FORWARDING_LOOP);
             }
@@ -271,7 +341,10 @@ impl ForeignAgent {
         match judged {
             Ok((home_agent, encap)) => {
                 self.handoffs.forwarded += 1;
-                self.warn(now, host, home_agent, entry, out);
+                // An earlier agent has no binding cache.
+                if !is_agent {
+                    self.warn(now, host, home_agent, entry, out);
+                }
                 match self.wait_behind(now, (host, home_agent), (rx, packet), out) {
                     Ok(()) => {}
                     Err(packet) => self.enter_tunnel(now, &rx, packet, encap, out),
@@ -333,7 +406,10 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) {
         let (host, identification) = (update.home, update.identification);
-        if !update.acknowledge || !self.handoffs.acknowledged.may(now, (host, identification.unwrap_or(0))) {
+        let id = identification.unwrap_or(0);
+        let (of_host, of_update) = (&mut self.handoffs.acknowledged_to, &mut self.handoffs.acknowledged);
+        // The limit for each mobile node comes first: so one of them cannot use up the places of the others.
+        if !update.acknowledge || !of_host.may(now, host) || !of_update.may(now, (host, id)) {
             return;
         }
         let numbers = self.config.numbers;

@@ -6,7 +6,7 @@
 //! packet is stored after its time to live was decremented, before the link. Only packets out of tunnels are kept, and never
 //! those of this host: registration messages and ICMP errors. If the visit ends otherwise, its packets are dropped.
 
-use super::buffer::{Buffers, Kept};
+use super::buffer::{Buffers, KEPT_DUPLICATE, Kept};
 use super::{ForeignAgent, NOT_A_VISITOR, Visit};
 use crate::config::{Buffering, Drain, KeepWhen};
 use crate::mark::HandoffEvent;
@@ -24,8 +24,6 @@ use wire::{
 
 /// The reason to drop a kept packet: the visit has ended, and no authenticated update names another care-of address.
 pub const KEPT_VISIT_ENDED: Reason = Reason("kept_visit_ended");
-/// The reason to drop a kept packet: the mobile node has named it as one that it has received.
-pub const KEPT_DUPLICATE: Reason = Reason("kept_duplicate");
 /// The reason to drop a kept packet: the mobile node has asked to keep none.
 pub const KEPT_UNWANTED: Reason = Reason("kept_unwanted");
 /// The reason to drop a Buffer Control Request: this agent keeps no packets.
@@ -356,7 +354,7 @@ impl ForeignAgent {
     }
 
     /// Sends all packets of a visitor that has left. Later ones do not wait any more.
-    fn drain_all(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
+    pub(super) fn drain_all(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
         keeper.due.stop(visit);
         let had_waiting = keeper.drains.remove(&visit);

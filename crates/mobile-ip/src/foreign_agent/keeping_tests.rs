@@ -271,8 +271,10 @@ fn packets_of_a_visit_that_ended_are_dropped() {
     bench.data(972, 64, None);
     bench.data(972, 64, None);
     bench.flush();
-    bench.agent.end_departure(VISIT, &mut bench.out);
-    assert_eq!(bench.effects(), ["kept_visit_ended 2"]);
+    bench.agent.end_departure(Instant::ZERO, VISIT, &mut bench.out);
+    let all = bench.effects();
+    assert!(all[0].starts_with(&format!("tunnel to {NEW} 2")), "pacing drops nothing: {all:?}");
+    assert_eq!(all[1..], ["route onward"]);
     assert_eq!(bench.agent.keeper.as_ref().unwrap().next(), None);
     bench.register();
     bench.data(100, 64, None);
@@ -377,7 +379,7 @@ fn nothing_is_left_of_visits_that_have_ended() {
                 }
             }
         }
-        bench.agent.end_departure(VISIT, &mut bench.out);
+        bench.agent.end_departure(Instant::ZERO, VISIT, &mut bench.out);
         bench.effects();
         assert_eq!(state(&bench), before, "round {round}");
         assert_eq!(bench.held(), [0_u64; 0]);

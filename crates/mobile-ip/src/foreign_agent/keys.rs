@@ -10,7 +10,7 @@
 
 use super::{ForeignAgent, Visit, of_host};
 use crate::mark::HandoffEvent;
-use crate::message::{Association, Between, KeyScope, Reply};
+use crate::message::{Association, Between, KeyScope, Reply, Request};
 use crate::pending::Pending;
 use crate::refusal;
 use node::{Expiry, Outbox};
@@ -128,7 +128,14 @@ impl Keys {
 pub(super) struct Proof {
     pub(super) association: Association,
     /// The visit for which the association is valid; `None` if it is configured, and valid for all visits.
-    pub(super) only: Option<Visit>,
+    only: Option<Visit>,
+}
+
+impl Proof {
+    /// Returns whether the association is valid for a visit.
+    pub(super) fn is_for(&self, visit: Visit) -> bool {
+        self.only.is_none_or(|only| only == visit)
+    }
 }
 
 impl ForeignAgent {
@@ -160,6 +167,17 @@ impl ForeignAgent {
             if known.peek().is_none() { refusal::NO_ASSOCIATION } else { refusal::BAD_AUTHENTICATION };
         let (association, only) = known.find(|(association, _)| verifies(association)).ok_or(failed)?;
         Ok(Proof { association: association.clone(), only })
+    }
+
+    /// Returns whether a request has a correct Mobile-Foreign Authentication by a distributed key. The mobile node has been here
+    /// before, and this agent still has the key.
+    pub(super) fn is_signed_by_key(&self, request: &Request) -> bool {
+        let Some(spi) = request.authentication(Between::MobileForeign).map(|found| found.spi) else {
+            return false;
+        };
+        let visit = (request.home, request.home_agent);
+        let mut keys = self.keys.named(request.home, spi).filter(|(_, of)| *of == visit);
+        keys.any(|(key, _)| request.verify(Between::MobileForeign, key))
     }
 
     /// Returns the key in a reply to a pending request. The Foreign-Home Authentication of the reply was checked, if there is an

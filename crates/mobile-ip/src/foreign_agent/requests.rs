@@ -281,6 +281,7 @@ impl ForeignAgent {
         }
         if self.config.smooth_handoff {
             self.notify_previous(now, &pending, out);
+            self.readmit(now, &pending, out);
         }
         self.waiting.insert(now + self.patience(&pending.request), pending);
     }

@@ -283,7 +283,7 @@ impl ForeignAgent {
             self.leave(visit, out);
             out.mark(MobileIpEvent::VisitorExpired { host: visit.0 }.into());
         } else if self.handoffs.departures.get(&visit).is_some_and(|departure| departure.ends <= now) {
-            self.end_departure(visit, out);
+            self.end_departure(now, visit, out);
         }
     }
 }

@@ -117,7 +117,7 @@ impl HomeAgent {
             return self.refused.end(rx.iface, packet, Err(reason::TUNNEL_KIND), out);
         }
         let mut packet = Packet { bytes: inner, ..packet };
-        if self.has_come_back(&packet.bytes, header.ttl) {
+        if self.has_come_back(now, &packet.bytes, header.ttl) {
             return self.refused.end(rx.iface, packet, Err(reason::TUNNEL_LOOP), out);
         }
         if !ipv4::decrement_ttl(&mut packet.bytes) {
@@ -157,11 +157,11 @@ impl HomeAgent {
     /// notes the packet. The other end of the reverse tunnel may also be the home agent of the packet's destination. If
     /// that agent believes that the destination visits this host, but the foreign agent on this host has forgotten the
     /// visit, the packet comes back. It must not circle. Returns false if no foreign agent has the address of this agent.
-    fn has_come_back(&mut self, packet: &[u8], ttl: u8) -> bool {
+    fn has_come_back(&mut self, now: Instant, packet: &[u8], ttl: u8) -> bool {
         if !self.is_shared() {
             return false;
         }
-        self.passed.has_come_back(packet, ttl)
+        self.passed.has_come_back(now, packet, ttl)
     }
 
     /// Returns whether a foreign agent on this host has the address of this agent.

@@ -28,7 +28,10 @@ impl MobileNode {
     /// Handles a packet for which this role listens. Most of them are for this host itself, and are declined.
     pub(super) fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let is_to_port = || rx.payload(&packet).get(2..4) == Some(&PORT.to_be_bytes());
+        let is_update = || rx.payload(&packet).get(8) == Some(&self.config.numbers.update);
         let ends = match rx.header.protocol {
+            // It is for a correspondent on this host.
+            ipv4::UDP if is_to_port() && is_update() => return out.pass(rx, packet),
             ipv4::UDP if self.is_own(rx.header.dst) && is_to_port() => {
                 self.registration(now, rx, &packet, out)
             }

@@ -263,7 +263,7 @@ fn a_key_in_a_reply_with_another_identification_is_not_taken() {
     assert_eq!((keys(&agent), counted(&agent, "key_of_another_request")), (0, 1));
 }
 
-/// Another home agent, with an association of its own, has a mobile node with the same home address. Its key cannot end the
+/// Another home agent, with another association, has a mobile node with the same home address. Its key cannot end the
 /// visit, also with the same SPI.
 #[test]
 fn a_home_agent_gets_no_power_over_the_mobile_nodes_of_another_one() {
@@ -361,6 +361,34 @@ fn the_keys_end_with_the_visit() {
     give(&mut deleted, at(32_000), Input::Timeout);
     assert_eq!(keys(&deleted), 0);
     assert!(acknowledged(&told(&mut deleted, 32_001, delete)).is_none());
+}
+
+/// The mobile node has left and comes back. Its request is signed by the key that the agent still has, so its visit goes on
+/// before the home agent's reply. A request without this signature, or by another key, has no such effect.
+#[test]
+fn a_mobile_node_that_is_back_is_known_by_its_key() {
+    for (signer, is_known) in
+        [(None, false), (Some(Secret::new([9; 32])), false), (Some(Secret::new([])), true)]
+    {
+        let mut agent = agent(TAKES);
+        let asked = registers(&mut agent, 1000);
+        told(&mut agent, 2000, update(2000, &key_of(&asked)));
+        assert!(!visits(&agent));
+        let mut back = request(at(3000), HOME);
+        if let Some(key) = signer {
+            let own = key_of(&asked);
+            let key = if is_known { own.key.clone() } else { key };
+            back.sign(Between::MobileForeign, &Association { key, ..own });
+        }
+        asks(&mut agent, at(3000), &back);
+        assert_eq!(visits(&agent), is_known);
+        // An update from between the two requests does not end the visit.
+        if is_known {
+            told(&mut agent, 3100, update(2500, &key_of(&asked)));
+            assert!(visits(&agent));
+            assert_eq!(counted(&agent, "stale_update"), 1);
+        }
+    }
 }
 
 /// A Buffer Control Request is authenticated by the same keys.
