@@ -363,7 +363,7 @@ fn the_keys_end_with_the_visit() {
     assert!(acknowledged(&told(&mut deleted, 32_001, delete)).is_none());
 }
 
-/// The mobile node has left and comes back. Its request is signed by the key that the agent still has, so its visit goes on
+/// The mobile node has left and comes back. Its request is signed by the key that the agent still has, so its visit continues
 /// before the home agent's reply. A request without this signature, or by another key, has no such effect.
 #[test]
 fn a_mobile_node_that_is_back_is_known_by_its_key() {
