@@ -30,6 +30,8 @@ pub(super) struct Kept {
     pub(super) packet: Packet,
     /// The interface on which it arrived.
     pub(super) iface: Iface,
+    /// The source of the tunnel out of which it came.
+    entry: Ipv4Addr,
     /// When it arrived.
     since: Instant,
 }
@@ -40,14 +42,16 @@ impl Kept {
     }
 
     /// Returns whether this is a copy of another packet: only the time to live, the checksum and the type of service may
-    /// differ. With several bindings, a packet can arrive from the home agent, and by another agent. Equal packets with
-    /// identification 0 may be different ones (RFC 6864, section 4.1).
+    /// differ. With several bindings, a packet can arrive from the home agent, and by another agent. Equal packets out of one
+    /// tunnel with identification 0 may be different ones (RFC 6864, section 4.1).
     fn is_copy_of(&self, other: &Self) -> bool {
+        let is_from_elsewhere = self.entry != other.entry;
         let [own, other] = [&self.packet.bytes, &other.packet.bytes];
         // The length, the identification and the fragment; the protocol; the addresses, the options and the data.
         let same =
             [2..8, 9..10, 12..own.len()].into_iter().all(|part| own.get(part.clone()) == other.get(part));
-        own.len() == other.len() && own.get(4..6).is_some_and(|id| id != [0, 0]) && same
+        let is_named = || own.get(4..6).is_some_and(|id| id != [0, 0]);
+        own.len() == other.len() && (is_from_elsewhere || is_named()) && same
     }
 }
 
@@ -115,17 +119,17 @@ impl Buffers {
         self.rings.values().flat_map(|ring| &ring.packets).for_each(|kept| each(kept.packet.id));
     }
 
-    /// Keeps a packet that arrived on `iface`. Calls `gone` with each packet that has no place any more, and the reason. This
+    /// Keeps a packet that arrived on `iface`, out of a tunnel from `entry`. Calls `gone` with each packet that has no place any more, and the reason. This
     /// may be the packet itself. A packet that is larger than the limits also ends the packets before it: the ring has no gap.
     pub(super) fn keep(
         &mut self,
         now: Instant,
         visit: Visit,
-        (iface, packet): (Iface, Packet),
+        (iface, entry, packet): (Iface, Ipv4Addr, Packet),
         gone: &mut impl FnMut(Kept, Reason),
     ) {
         let Limits { packets, bytes, total_bytes, max_age } = self.limits;
-        let kept = Kept { packet, iface, since: now };
+        let kept = Kept { packet, iface, entry, since: now };
         let len = kept.len();
         let fits = len <= bytes.min(total_bytes);
         let ring = self.rings.entry(visit).or_default();
@@ -290,7 +294,7 @@ impl Buffers {
         if count >= 2 * packets || size + len > 2 * bytes || self.bytes + len > total_bytes {
             return Err(packet);
         }
-        self.push(visit, Kept { packet, iface, since: now });
+        self.push(visit, Kept { packet, iface, entry: Ipv4Addr::UNSPECIFIED, since: now });
         self.resized(visit, size);
         Ok(())
     }

@@ -10,6 +10,8 @@ fn visit(number: u32) -> Visit {
     (Ipv4Addr::from_bits(0x0a01_0000 + number), Ipv4Addr::new(10, 1, 0, 2))
 }
 
+const ENTRY: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+
 fn packet(id: u64, len: usize) -> (Iface, Packet) {
     (Iface(2), Packet { id: PacketId(id), ..Packet::new(Mac::ZERO, vec![0; len]) })
 }
@@ -17,7 +19,8 @@ fn packet(id: u64, len: usize) -> (Iface, Packet) {
 /// Keeps a packet, and returns the packets that have no place any more.
 fn keep(buffers: &mut Buffers, at: Instant, number: u32, id: u64, len: usize) -> Vec<(u64, Reason)> {
     let mut gone = Vec::new();
-    buffers.keep(at, visit(number), packet(id, len), &mut |kept, reason| {
+    let (iface, packet) = packet(id, len);
+    buffers.keep(at, visit(number), (iface, ENTRY, packet), &mut |kept, reason| {
         gone.push((kept.packet.id.0, reason));
     });
     gone
@@ -152,20 +155,21 @@ fn ten_thousand_visitors_share_the_bytes() {
 #[test]
 fn a_copy_of_a_kept_packet_takes_no_place() {
     let mut buffers = Buffers::new(Limits { packets: 3, bytes: 4500, ..LIMITS });
-    let mut keep = |number: u64, id: u16, ttl: u8, data: u8| {
+    let mut keep_from = |entry, number: u64, id: u16, ttl: u8, data: u8| {
         let [from, to] = [1, 2].map(|last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 9));
         let whole = udp::packet(from, to, &[data; 100]);
         let (header, payload) = Header::parse(&whole).unwrap();
         let bytes = Header { id, ttl, ..header }.emit(payload);
         let packet = Packet { id: PacketId(number), ..Packet::new(Mac::ZERO, bytes) };
         let mut gone = Vec::new();
-        buffers.keep(Instant::ZERO, visit(1), (Iface(2), packet), &mut |kept, reason| {
+        buffers.keep(Instant::ZERO, visit(1), (Iface(2), entry, packet), &mut |kept, reason| {
             gone.push((kept.packet.id.0, reason));
         });
         gone
     };
-    assert_eq!(keep(1, 7, 60, 1), []);
-    assert_eq!(keep(2, 7, 58, 1), [(2, KEPT_DUPLICATE)], "it has crossed another agent");
+    assert_eq!(keep_from(ENTRY, 1, 7, 60, 1), []);
+    assert_eq!(keep_from(ENTRY, 2, 7, 58, 1), [(2, KEPT_DUPLICATE)], "it has crossed another agent");
+    let mut keep = |number, id, ttl, data| keep_from(ENTRY, number, id, ttl, data);
     assert_eq!(keep(3, 8, 60, 1), [], "another identification");
     assert_eq!(keep(4, 7, 60, 2), [], "other data");
     assert_eq!(keep(5, 0, 60, 3), [(1, KEPT_REPLACED)]);
@@ -174,6 +178,8 @@ fn a_copy_of_a_kept_packet_takes_no_place() {
         [(3, KEPT_REPLACED)],
         "without an identification, it may be another packet"
     );
+    let other = Ipv4Addr::new(10, 4, 0, 1);
+    assert_eq!(keep_from(other, 7, 0, 58, 3), [(7, KEPT_DUPLICATE)], "out of another tunnel");
     assert_eq!((buffers.packets(), buffers.bytes()), (3, 3 * 128));
 }
 

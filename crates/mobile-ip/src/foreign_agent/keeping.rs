@@ -206,11 +206,12 @@ impl ForeignAgent {
             && let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit))
             && !keeper.drains.contains(&visit)
         {
+            let entry = rx.tunnel.map_or(Ipv4Addr::UNSPECIFIED, |(entry, _)| entry);
             let mut gone = |old, why| discard(old, why, out);
             if keeper.when == KeepWhen::LinkDown {
-                return keeper.buffers.keep(now, visit, (rx.iface, packet), &mut gone);
+                return keeper.buffers.keep(now, visit, (rx.iface, entry, packet), &mut gone);
             }
-            keeper.buffers.keep(now, visit, (rx.iface, packet.clone()), &mut gone);
+            keeper.buffers.keep(now, visit, (rx.iface, entry, packet.clone()), &mut gone);
         }
         self.send_on_link(mac, rx.iface, verdict.cut, packet, out);
     }
