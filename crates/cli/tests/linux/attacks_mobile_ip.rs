@@ -790,7 +790,7 @@ const HANDOFF_ROWS: &[&str] = &[
     "update-is-that-of-the-mobile-node True",
     "early-tunnel-of-another-host not_the_previous_agent+1 same",
     "request-of-another-link-address repeated_by_another+1 same",
-    "early-packets 64 020000000007",
+    "early-packets 80 020000000007",
     "registered 020000000007",
     "registered-by-the-previous-agent 020000000007",
     "old-update-after-the-return stale_update+1 same",

@@ -9,10 +9,11 @@ use std::process::Command;
 /// A server of ssh (dropbear). The home directory of root is a private one, because the server reads the key of the client there.
 const SSH_SERVER: &str = r"
 exec unshare --mount sh -ec '
-mount -t tmpfs -o mode=700 none /root
-mkdir -m 700 /root/.ssh
-install -m 600 id.pub /root/.ssh/authorized_keys
-exec dropbear -F -E -p 10.1.0.7:2222 -r host_key -P /root/pid'
+home=~root
+mount -t tmpfs -o mode=700 none $home
+mkdir -m 700 $home/.ssh
+install -m 600 id.pub $home/.ssh/authorized_keys
+exec dropbear -F -E -p 10.1.0.7:2222 -r host_key -P $home/pid'
 ";
 /// Sends a line every 200 ms to a file of the mobile node.
 const SSH_CLIENT: &str = r#"

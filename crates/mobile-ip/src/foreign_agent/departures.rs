@@ -249,7 +249,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Lets the visit of a mobile node go on that had left by a smooth handoff, and is back before another registration was
+    /// Restores the visit of a mobile node that had left by a smooth handoff, and is back before another registration was
     /// accepted: its request is authentic, and later than its Binding Update. The home agent may still send its packets here, and
     /// other agents send them back to this one. Without a new reply, the visit ends when the registration of before would have
     /// ended, but not while the request waits.
