@@ -18,7 +18,7 @@ mod replay;
 pub use replay::WRONG_NONCE;
 
 use crate::clock::Clock;
-use crate::config::{Associations, CorrespondentConfig, TrustedHomeAgent};
+use crate::config::{Associations, CorrespondentConfig, Replay, TrustedHomeAgent};
 use crate::limiter::Limiter;
 use crate::mark::{BINDING_CACHE, HandoffEvent};
 use crate::message::{
@@ -74,8 +74,8 @@ pub struct Correspondent {
     avoided: Expiry<(Ipv4Addr, Ipv4Addr)>,
     /// Limits refusals and repeated answers, by home agent and mobile node.
     answers: Limiter<(Ipv4Addr, Ipv4Addr)>,
-    /// Limits Binding Requests because of a wrong nonce, by home agent.
-    requests: Limiter<Ipv4Addr>,
+    /// Limits Binding Requests because of a wrong nonce, by home agent and the nonce that the Update announces.
+    requests: Limiter<(Ipv4Addr, u32)>,
     /// The number of Binding Updates that changed the cache.
     updates: u64,
     refused: Refusals,
@@ -171,8 +171,11 @@ impl Correspondent {
                 if self.answers.may(now, (home_agent, update.home)) {
                     self.acknowledge(from, update, status, &association, out);
                 }
-                if reason == WRONG_NONCE && self.requests.may(now, home_agent) {
-                    self.request(now, update.home, home_agent, out);
+                if reason == WRONG_NONCE {
+                    let announced = update.identification.map(replay::announced);
+                    if announced.is_some_and(|nonce| self.requests.may(now, (home_agent, nonce))) {
+                        self.request(now, update.home, (home_agent, spi), announced, out);
+                    }
                 }
                 Err(reason)
             }
@@ -317,12 +320,25 @@ impl Correspondent {
         out.send_routed(Packet::new(Mac::ZERO, bytes));
     }
 
-    /// Asks a home agent for a Binding Update about a mobile node.
-    fn request(&mut self, now: Instant, home: Ipv4Addr, home_agent: Ipv4Addr, out: &mut Outbox) {
+    /// Asks a home agent for a Binding Update about a mobile node. `announced`: a nonce that the home agent has announced; `None`: the
+    /// last one that was accepted.
+    fn request(
+        &mut self,
+        now: Instant,
+        home: Ipv4Addr,
+        (home_agent, spi): (Ipv4Addr, u32),
+        announced: Option<u32>,
+        out: &mut Outbox,
+    ) {
         let style = self.home_agents.replay(home_agent);
-        let identification = self.replay.request(self.clock.ntp(now), (home_agent, home), style);
-        let message = Binding::Request(BindingRequest { home, identification });
-        self.send(SocketAddrV4::new(home_agent, PORT), &message, out);
+        let identification = self.replay.request(self.clock.ntp(now), (home_agent, home), style, announced);
+        let mut message = BindingRequest { home, identification, authentication: None };
+        let association = self.home_agents.named(home_agent, spi).filter(|_| style == Replay::Nonces);
+        if let Some(association) = association {
+            let numbers = &self.config.numbers;
+            message.sign(numbers.route_authentication, association, numbers);
+        }
+        self.send(SocketAddrV4::new(home_agent, PORT), &Binding::Request(message), out);
     }
 
     // --- the tunnels -----------------------------------------------------------------------------------------------
@@ -400,7 +416,7 @@ impl Correspondent {
                 continue;
             };
             self.cache.count_request(home);
-            self.request(now, home, entry.home_agent, out);
+            self.request(now, home, (entry.home_agent, entry.spi), None, out);
             let half = self.lead(&entry) / 2;
             if entry.requests + 1 < REQUESTS && now < ends - half {
                 self.asking.set(home, ends - half);

@@ -93,7 +93,7 @@ impl ReplayState {
                 if Some(this) != known.next && !known.asked.contains(&(home, this)) {
                     return Err(WRONG_NONCE);
                 }
-                known.next = Some((identification >> 32) as u32);
+                known.next = Some(announced(identification));
                 known.asked.retain(|(other, _)| *other != home);
             }
         }
@@ -125,27 +125,36 @@ impl ReplayState {
     }
 
     /// Returns the Identification of a Binding Request about `home`. With nonces, the low half is the nonce that the answer
-    /// must have.
+    /// must have, and the high half is one of the home agent: `announced`, or that of the last Update that was accepted. So the home
+    /// agent recognizes a repeated Request.
     pub(super) fn request(
         &mut self,
         now: u64,
         (home_agent, home): (Ipv4Addr, Ipv4Addr),
         style: Replay,
+        announced: Option<u32>,
     ) -> u64 {
         let random = self.rng.draw();
         match style {
             Replay::Timestamps => now,
             Replay::Nonces => {
-                let asked = &mut self.of(home_agent).asked;
+                let known = self.of(home_agent);
+                let high = announced.or(known.next).unwrap_or_default();
+                let asked = &mut known.asked;
                 asked.retain(|(other, _)| *other != home);
                 if asked.len() == MOST_ASKED {
                     asked.pop_front();
                 }
                 asked.push_back((home, random as u32));
-                random
+                u64::from(high) << 32 | u64::from(random as u32)
             }
         }
     }
+}
+
+/// Returns the nonce that a Binding Update announces.
+pub(super) const fn announced(identification: u64) -> u32 {
+    (identification >> 32) as u32
 }
 
 #[cfg(test)]
@@ -208,14 +217,16 @@ mod tests {
             state.check(0, (AGENT, HOME), Replay::Nonces, None, Some(next << 32 | this)).is_ok()
         };
         assert!(!check(&mut state, 5, 4), "no nonce is known");
-        let asked = state.request(0, (AGENT, HOME), Replay::Nonces) & 0xffff_ffff;
+        let asked = state.request(0, (AGENT, HOME), Replay::Nonces, None) & 0xffff_ffff;
         assert!(!check(&mut state, 5, 4));
         assert!(check(&mut state, 5, asked));
         assert!(!check(&mut state, 5, asked), "the nonce was used");
         assert!(check(&mut state, 6, 5) && check(&mut state, 7, 6) && !check(&mut state, 7, 6));
-        let lost = state.request(0, (AGENT, HOME), Replay::Nonces) & 0xffff_ffff;
+        let lost = state.request(0, (AGENT, HOME), Replay::Nonces, None) & 0xffff_ffff;
         assert!(check(&mut state, 8, 7), "the announced nonce is valid all the same");
         assert!(!check(&mut state, 9, lost));
+        let mut ask = |announced| state.request(0, (AGENT, HOME), Replay::Nonces, announced) >> 32;
+        assert_eq!([ask(None), ask(Some(9))], [8, 9], "the home agent has announced them");
     }
 
     #[test]
@@ -223,7 +234,7 @@ mod tests {
         let mut state = state();
         let node = |last: u64| Ipv4Addr::new(10, 1, 1, last as u8);
         let ask = |state: &mut ReplayState, last| {
-            state.request(0, (AGENT, node(last)), Replay::Nonces) & 0xffff_ffff
+            state.request(0, (AGENT, node(last)), Replay::Nonces, None) & 0xffff_ffff
         };
         let check = |state: &mut ReplayState, last, next: u64, this: u64| {
             state.check(0, (AGENT, node(last)), Replay::Nonces, None, Some(next << 32 | this)).is_ok()

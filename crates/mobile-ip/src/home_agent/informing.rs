@@ -7,10 +7,10 @@
 //! always.
 
 use super::HomeAgent;
+use super::nonces::Nonces;
 use crate::binding::Binding as Bound;
 use crate::config::{Associations, HomeAgentConfig, Replay};
 use crate::encapsulation;
-use crate::limiter::Limiter;
 use crate::mark::HandoffEvent;
 use crate::message::{
     Acknowledge, Binding, BindingRequest, INFINITE, Numbers, Request, RequestFlags, Status, Update, Warning,
@@ -57,6 +57,8 @@ struct Sent {
     entry: Option<(Ipv4Addr, Instant)>,
     /// When the entry of this Update ends, if the correspondent accepts it.
     ends: Instant,
+    /// When a Binding Request was answered last; `None` if none was.
+    answered: Option<Instant>,
 }
 
 impl Sent {
@@ -112,13 +114,11 @@ pub(super) struct Informer {
     sent: BTreeMap<(Ipv4Addr, Ipv4Addr), Sent>,
     /// When the last Update is repeated, because the correspondent has an older entry and has not acknowledged it.
     repeats: Expiry<(Ipv4Addr, Ipv4Addr)>,
-    /// The nonce of the next Update to each correspondent whose association uses nonces.
-    nonces: BTreeMap<Ipv4Addr, u32>,
+    /// The nonces of each correspondent whose association uses nonces.
+    nonces: BTreeMap<Ipv4Addr, Nonces>,
     rng: Rng,
     /// The timestamps of the last Update to each correspondent.
     stamps: BTreeMap<Ipv4Addr, Stamps>,
-    /// Limits answers to Binding Requests, by mobile node and correspondent.
-    answers: Limiter<(Ipv4Addr, Ipv4Addr)>,
     updates: u64,
     /// The number of Acknowledges by status.
     statuses: BTreeMap<u8, u64>,
@@ -134,7 +134,6 @@ impl Informer {
             nonces: BTreeMap::new(),
             rng,
             stamps: BTreeMap::new(),
-            answers: Limiter::default(),
             updates: 0,
             statuses: BTreeMap::new(),
         }
@@ -145,16 +144,11 @@ impl Informer {
         self.rng = self.rng.fork(&now.to_string());
     }
 
-    /// Returns the Identification of the next Update to a correspondent (draft-ietf-mobileip-optim-09, section 4.3). With
-    /// nonces, the high half is the nonce of the Update after this one.
+    /// Returns the Identification of the next Update to a correspondent (draft-ietf-mobileip-optim-09, section 4.3).
     fn identification(&mut self, now: u64, correspondent: Ipv4Addr) -> u64 {
         match self.associations.replay(correspondent) {
             Replay::Timestamps => self.stamps.entry(correspondent).or_default().next(now),
-            Replay::Nonces => {
-                let next = self.rng.draw() as u32;
-                let this = self.nonces.insert(correspondent, next).unwrap_or_else(|| self.rng.draw() as u32);
-                u64::from(next) << 32 | u64::from(this)
-            }
+            Replay::Nonces => self.nonces.entry(correspondent).or_default().identification(&mut self.rng),
         }
     }
 
@@ -238,8 +232,8 @@ impl HomeAgent {
         Ok(())
     }
 
-    /// Answers a Binding Request. It is not authenticated: its only effect is an Update, and with nonces the nonce of this
-    /// Update.
+    /// Answers a Binding Request. With timestamps, it need not be authenticated: its only effect is an Update. With nonces, it has
+    /// the nonce of this Update, so it must be authentic and new.
     fn asked(
         &mut self,
         now: Instant,
@@ -247,15 +241,37 @@ impl HomeAgent {
         message: &BindingRequest,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
+        let BindingRequest { home, identification, ref authentication } = *message;
+        let (pair, can_inform) = ((home, from), self.news(now, home).is_some());
         let informer = &mut self.informer;
-        informer.associations.first(from).ok_or(refusal::NO_ASSOCIATION)?;
-        if !informer.answers.may(now, (message.home, from)) {
+        let association = informer.associations.first(from).ok_or(refusal::NO_ASSOCIATION)?;
+        let with_nonces = informer.associations.replay(from) == Replay::Nonces;
+        let (numbers, subtype) = (&informer.numbers, informer.numbers.route_authentication);
+        match authentication {
+            None if with_nonces => return Err(refusal::NO_AUTHENTICATION),
+            Some(_) if !message.verify(subtype, association, numbers) => {
+                return Err(refusal::BAD_AUTHENTICATION);
+            }
+            _ => {}
+        }
+        if with_nonces {
+            informer.nonces.entry(from).or_default().check(identification)?;
+        }
+        let answered = informer.sent.get(&pair).and_then(|sent| sent.answered);
+        if answered.is_some_and(|at| now < at + PAUSE) {
             return Err(refusal::ANSWERED);
         }
-        if informer.associations.replay(from) == Replay::Nonces {
-            informer.nonces.insert(from, message.identification as u32);
+        // A Request that is not answered must not prevent the answer to a later one.
+        if !can_inform || !informer.has_room(now, pair) {
+            return Ok(());
         }
-        self.send_update(now, message.home, from, out);
+        if with_nonces {
+            informer.nonces.entry(from).or_default().answer(identification);
+        }
+        self.send_update(now, home, from, out);
+        if let Some(sent) = self.informer.sent.get_mut(&pair) {
+            sent.answered = Some(now);
+        }
         Ok(())
     }
 
@@ -334,9 +350,16 @@ impl HomeAgent {
         for peer in &self.config.correspondents {
             let pair = (host, peer.address);
             if self.informer.has_room(now, pair) {
-                let (identification, is_acknowledged, entry) = (0, true, Some((care_of, ends)));
-                let sent =
-                    Sent { care_of, identification, next: now, pause: PAUSE, is_acknowledged, entry, ends };
+                let sent = Sent {
+                    care_of,
+                    identification: 0,
+                    next: now,
+                    pause: PAUSE,
+                    is_acknowledged: true,
+                    entry: Some((care_of, ends)),
+                    ends,
+                    answered: None,
+                };
                 self.informer.sent.insert(pair, sent);
             }
         }
@@ -433,6 +456,7 @@ impl HomeAgent {
             is_acknowledged: false,
             entry,
             ends: now + Duration::from_secs(lifetime.into()),
+            answered: known.and_then(|known| known.answered),
         };
         informer.sent.insert(pair, sent);
         // An entry with another care-of address must be replaced. Without one, packets come by this agent, and the next one
