@@ -93,13 +93,12 @@ impl Stamps {
         stamp
     }
 
-    /// Notes the answer to the Update with this timestamp. `is_proven`: the answer is authentic. If the last Update is refused
-    /// because of its timestamp, the clock may have been set back: then the next timestamp must only be later than the last one
-    /// that was accepted.
-    fn answered(&mut self, stamp: u64, status: Status, is_proven: bool) {
+    /// Notes the answer to the Update with this timestamp. If the last Update is refused because of its timestamp, the clock may
+    /// have been set back: then the next timestamp must only be later than the last one that was accepted.
+    fn answered(&mut self, stamp: u64, status: Status) {
         match status {
             Status::ACCEPTED => self.accepted = Some(stamp),
-            Status::IDENTIFICATION if is_proven && self.sent == Some(stamp) => self.sent = self.accepted,
+            Status::IDENTIFICATION if self.sent == Some(stamp) => self.sent = self.accepted,
             _ => {}
         }
     }
@@ -214,14 +213,17 @@ impl HomeAgent {
         if message.identification != Some(sent.identification) || sent.is_acknowledged {
             return Err(UNMATCHED_ACKNOWLEDGE);
         }
-        // The draft has no authentication of an Acknowledge. If there is one, it must be correct.
+        // The draft has no authentication of an Acknowledge. But a host on the path could end the repetitions without one.
         let (numbers, subtype) = (&informer.numbers, informer.numbers.route_authentication);
-        if message.authentication.is_some() && !message.verify(subtype, association, numbers) {
+        if message.authentication.is_none() {
+            return Err(refusal::NO_AUTHENTICATION);
+        }
+        if !message.verify(subtype, association, numbers) {
             return Err(refusal::BAD_AUTHENTICATION);
         }
         *informer.statuses.entry(message.status.0).or_default() += 1;
         if let Some(stamps) = informer.stamps.get_mut(&from) {
-            stamps.answered(sent.identification, message.status, message.authentication.is_some());
+            stamps.answered(sent.identification, message.status);
         }
         if message.status == Status::ACCEPTED {
             sent.is_acknowledged = true;
@@ -509,24 +511,23 @@ mod tests {
     fn timestamps_rise_and_follow_a_clock_that_is_set_back_if_the_correspondent_refuses() {
         let mut stamps = Stamps::default();
         assert_eq!((stamps.next(100 * SECOND), stamps.next(100 * SECOND)), (100 * SECOND, 100 * SECOND + 1));
-        stamps.answered(100 * SECOND + 1, Status::ACCEPTED, true);
+        stamps.answered(100 * SECOND + 1, Status::ACCEPTED);
         assert_eq!(stamps.next(900 * SECOND), 900 * SECOND);
         // The clock was fast, and is set back.
         let ahead = stamps.next(110 * SECOND);
         assert_eq!(ahead, 900 * SECOND + 1);
-        for (what, stamp, status, is_proven) in [
-            ("of an earlier Update", 900 * SECOND, Status::IDENTIFICATION, true),
-            ("not authentic", ahead, Status::IDENTIFICATION, false),
-            ("another reason", ahead, Status::PROHIBITED, true),
+        for (what, stamp, status) in [
+            ("of an earlier Update", 900 * SECOND, Status::IDENTIFICATION),
+            ("another reason", ahead, Status::PROHIBITED),
         ] {
             let mut other = stamps;
-            other.answered(stamp, status, is_proven);
+            other.answered(stamp, status);
             assert_eq!(other.next(111 * SECOND), ahead + 1, "{what}");
         }
-        stamps.answered(ahead, Status::IDENTIFICATION, true);
+        stamps.answered(ahead, Status::IDENTIFICATION);
         assert_eq!(stamps.next(111 * SECOND), 111 * SECOND);
         // A timestamp that was accepted is never used again.
-        stamps.answered(111 * SECOND, Status::IDENTIFICATION, true);
+        stamps.answered(111 * SECOND, Status::IDENTIFICATION);
         assert_eq!(stamps.next(99 * SECOND), 100 * SECOND + 2);
     }
 }
