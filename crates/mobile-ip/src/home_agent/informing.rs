@@ -13,7 +13,8 @@ use crate::config::{Associations, HomeAgentConfig, Replay};
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
 use crate::message::{
-    Acknowledge, Binding, BindingRequest, INFINITE, Numbers, Request, RequestFlags, Status, Update, Warning,
+    Acknowledge, Association, Binding, BindingRequest, INFINITE, Numbers, Request, RequestFlags, Status,
+    Update, Warning,
 };
 use crate::refusal;
 use node::{Expiry, Outbox, Rng, Rx, Value};
@@ -143,6 +144,12 @@ impl Informer {
         self.rng = self.rng.fork(&now.to_string());
     }
 
+    /// Returns the association with a correspondent that may be informed of the mobile node `host`. `None` if there is none. A host
+    /// with both roles does not send to itself by this agent.
+    fn association(&self, host: Ipv4Addr, correspondent: Ipv4Addr) -> Option<&Association> {
+        self.associations.first(correspondent).filter(|_| correspondent != host)
+    }
+
     /// Returns the Identification of the next Update to a correspondent (draft-ietf-mobileip-optim-09, section 4.3).
     fn identification(&mut self, now: u64, correspondent: Ipv4Addr) -> u64 {
         match self.associations.replay(correspondent) {
@@ -246,7 +253,7 @@ impl HomeAgent {
         let BindingRequest { home, identification, ref authentication } = *message;
         let (pair, can_inform) = ((home, from), self.news(now, home).is_some());
         let informer = &mut self.informer;
-        let association = informer.associations.first(from).ok_or(refusal::NO_ASSOCIATION)?;
+        let association = informer.association(home, from).ok_or(refusal::NO_ASSOCIATION)?;
         let with_nonces = informer.associations.replay(from) == Replay::Nonces;
         let (numbers, subtype) = (&informer.numbers, informer.numbers.route_authentication);
         match authentication {
@@ -282,7 +289,7 @@ impl HomeAgent {
         if targets.len() > MOST_TARGETS {
             return Err(TOO_MANY_TARGETS);
         }
-        if !targets.iter().any(|target| self.informer.associations.first(*target).is_some()) {
+        if !targets.iter().any(|target| self.informer.association(*home, *target).is_some()) {
             return Err(refusal::NO_ASSOCIATION);
         }
         let mut is_informed = false;
@@ -351,7 +358,7 @@ impl HomeAgent {
         let ends = now + Duration::from_secs(lifetime.into());
         for peer in &self.config.correspondents {
             let pair = (host, peer.address);
-            if self.informer.has_room(now, pair) {
+            if self.informer.association(host, peer.address).is_some() && self.informer.has_room(now, pair) {
                 let sent = Sent {
                     care_of,
                     identification: 0,
@@ -384,7 +391,7 @@ impl HomeAgent {
         correspondent: Ipv4Addr,
         out: &mut Outbox,
     ) -> bool {
-        if self.informer.associations.first(correspondent).is_none() {
+        if self.informer.association(host, correspondent).is_none() {
             return false;
         }
         let Some((care_of, ..)) = self.news(now, host) else { return false };
@@ -433,7 +440,7 @@ impl HomeAgent {
             return false;
         }
         let identification = informer.identification(ntp, correspondent);
-        let Some(association) = informer.associations.first(correspondent) else { return false };
+        let Some(association) = informer.association(host, correspondent) else { return false };
         let mut update = Update {
             acknowledge: true,
             minimal: flags.has(encapsulation::asks(Kind::Minimal)),
