@@ -9,7 +9,7 @@
 //!
 //! The home agent sends a Binding Update. Its authentication and its Identification are checked, and then this host's own
 //! packets to the home address enter a tunnel to the care-of address. Programs of the host do not notice that. An entry
-//! ends with its lifetime, with a later Binding Update, if there is no room, or if the care-of address is unreachable. From
+//! ends with its lifetime, with a later Binding Update (also one that is not near the clock), if there is no room, or if the care-of address is unreachable. From
 //! then on, packets go to the home network again, where the home agent tunnels them.
 
 mod cache;
@@ -26,7 +26,7 @@ use crate::message::{
 };
 use crate::refusal;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
-use auth::ReplayWindow;
+use auth::{ReplayWindow, Untimely};
 use cache::{Cache, Entry};
 use node::config::ConfigError;
 use node::{
@@ -167,6 +167,8 @@ impl Correspondent {
                 if [refusal::IMPLAUSIBLE_CARE_OF, CARE_OF_UNREACHABLE].contains(&reason) {
                     // The mobile node is not at the care-of address of the entry any more.
                     self.outdate(update, home_agent, out);
+                } else if reason == Untimely::OutsideWindow.reason() {
+                    self.outlive(now, update, home_agent, out);
                 }
                 if self.answers.may(now, (home_agent, update.home)) {
                     self.acknowledge(from, update, status, &association, out);
@@ -227,6 +229,18 @@ impl Correspondent {
         self.forget(update.home, "outdated", out);
         if let Some(identification) = update.identification {
             self.replay.raise(home_agent, self.home_agents.replay(home_agent), identification);
+        }
+    }
+
+    /// Removes the entry of an authentic Binding Update that is later, and outside of the window: the clock of one host is wrong, or
+    /// the Update was delayed. Packets go to the home network again. Its timestamp does not make other Updates old, because it
+    /// may be wrong. A repetition removes nothing.
+    fn outlive(&mut self, now: Instant, update: &Update, home_agent: Ipv4Addr, out: &mut Outbox) {
+        let Some(identification) = update.identification else { return };
+        let is_new = self.replay.is_new_outside(self.clock.ntp(now), home_agent, identification);
+        let is_ours = self.cache.get(update.home).is_some_and(|entry| entry.home_agent == home_agent);
+        if is_new && is_ours {
+            self.forget(update.home, "outdated", out);
         }
     }
 

@@ -24,6 +24,8 @@ struct Known {
     /// A Binding Update about a mobile node without an entry must be later than this timestamp. It is the latest one
     /// that an entry had which was removed, and at least the start of this host.
     floor: u64,
+    /// The latest timestamp of an authentic Binding Update that was too far ahead of the clock; `None` if none was.
+    ahead: Option<u64>,
     /// The nonce of the next Binding Update, from the last one; `None` if there was none.
     next: Option<u32>,
     /// The nonce of the last Binding Request about each mobile node, from the oldest to the latest. It is valid until a Binding
@@ -65,6 +67,7 @@ impl ReplayState {
         let floor = self.started;
         self.known.entry(home_agent).or_insert(Known {
             floor,
+            ahead: None,
             next: None,
             asked: VecDeque::new(),
             deleted: VecDeque::new(),
@@ -122,6 +125,22 @@ impl ReplayState {
         if style == Replay::Timestamps && ntp_distance(identification, known.floor) > 0 {
             known.floor = identification;
         }
+    }
+
+    /// Returns whether an authentic Binding Update outside of the window is no repetition, if it is later than the present entry.
+    ///
+    /// One from the past ends no entry twice: an entry that is made after it has a later timestamp. One from the future could end each
+    /// entry until its time comes. So it must be later than all such ones before, of which the latest is noted.
+    pub(super) fn is_new_outside(&mut self, now: u64, home_agent: Ipv4Addr, identification: u64) -> bool {
+        if ntp_distance(identification, now) < 0 {
+            return true;
+        }
+        let ahead = &mut self.of(home_agent).ahead;
+        let is_new = ahead.is_none_or(|latest| ntp_distance(identification, latest) > 0);
+        if is_new {
+            *ahead = Some(identification);
+        }
+        is_new
     }
 
     /// Returns the Identification of a Binding Request about `home`. With nonces, the low half is the nonce that the answer
@@ -192,6 +211,20 @@ mod tests {
         assert_eq!(check(Some(SECOND), 102 * SECOND), Ok(102 * SECOND), "another entry");
         let none = state.check(103 * SECOND, (AGENT, HOME), Replay::Timestamps, None, None);
         assert_eq!(none, Err(refusal::NO_IDENTIFICATION));
+    }
+
+    /// The clock of one host is wrong. The home agent repeats its Update with a later timestamp.
+    #[test]
+    fn an_update_from_the_future_is_new_once() {
+        let mut state = state();
+        let mut is_new = |agent, id| state.is_new_outside(103 * SECOND, agent, id);
+        assert!(is_new(AGENT, 160 * SECOND) && is_new(AGENT, 160 * SECOND + 1));
+        assert!(!is_new(AGENT, 160 * SECOND + 1) && !is_new(AGENT, 150 * SECOND));
+        assert!(is_new(Ipv4Addr::new(10, 1, 0, 3), 150 * SECOND), "another home agent");
+        assert!(is_new(AGENT, 90 * SECOND), "from the past");
+        // It is not a time of this clock: earlier timestamps are accepted.
+        let checked = state.check(103 * SECOND, (AGENT, HOME), Replay::Timestamps, None, Some(102 * SECOND));
+        assert_eq!(checked, Ok(102 * SECOND));
     }
 
     #[test]
