@@ -3,8 +3,9 @@
 
 use recorder::run::Outcome;
 use scenario::{Scenario, Setting};
+use std::collections::BTreeSet;
 use trace::What;
-use wire::{Duration, Instant};
+use wire::{Duration, Instant, PacketId};
 
 const SCENARIO: &str = include_str!("../scenarios/mobile-ip/smooth-handoff.toml");
 
@@ -39,6 +40,24 @@ fn marks<'a>(outcome: &'a Outcome, name: &'a str) -> impl Iterator<Item = Instan
 
 fn lost(outcome: &Outcome) -> u64 {
     outcome.flows.iter().map(|flow| flow.lost).sum()
+}
+
+/// A radio loses datagrams, and the agents still keep copies of them when the run ends. What the application did not get is lost.
+#[test]
+fn a_kept_copy_of_a_lost_datagram_does_not_arrive_after_the_end_of_the_run() {
+    let settings = ["cell.2.loss=0.1", "cell.3.loss=0.1", "mobile-ip.buffer={ packets = 64 }"];
+    let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+    let plan = Scenario::plan("smooth-handoff.toml", SCENARIO, &settings, 1).unwrap();
+    let outcome = recorder::run::simulate(plan).unwrap();
+    let ids = |of: fn(&What) -> Option<PacketId>| -> BTreeSet<PacketId> {
+        outcome.records.iter().filter_map(|record| of(&record.what)).collect()
+    };
+    let sent = ids(|what| if let What::AppSent(id) = what { Some(*id) } else { None });
+    let got = ids(|what| if let What::AppReceived(id) = what { Some(*id) } else { None });
+    let held = ids(|what| if let What::Held(_, id) = what { Some(*id) } else { None });
+    let missing: BTreeSet<PacketId> = sent.difference(&got).copied().collect();
+    assert!(missing.intersection(&held).count() > 0, "{missing:?} {held:?}");
+    assert_eq!(lost(&outcome), missing.len() as u64);
 }
 
 /// With a ring of eight packets, the previous agent has all packets of 50 per second that were sent to the empty place.

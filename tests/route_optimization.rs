@@ -118,6 +118,35 @@ fn the_tunnel_is_of_the_kind_that_the_mobile_node_asked_for() {
     }
 }
 
+/// The clock of the home agent, or that of the correspondent, is set by more than the window while the correspondent has an entry. Then
+/// the mobile node moves. The correspondent does not accept the Update, but does not keep the old entry either: data reach the
+/// mobile node by the home agent, if not straight.
+#[test]
+fn after_a_clock_step_data_do_not_follow_an_old_entry() {
+    for host in ["home", "correspondent"] {
+        for step in ["+60s", "-60s"] {
+            let event = format!(
+                "\n[[event]]\nat = \"15.3s\"\nkind = \"clock\"\nhost = \"{host}\"\nstep = \"{step}\"\n"
+            );
+            // When the mobile node moves, the entry is older than the window of 7 s.
+            let outcome = run(&[
+                ("duration = \"14s\"", "duration = \"40s\""),
+                ("stop = \"13s\"", "stop = \"39s\""),
+                ("\"7.3s\"", "\"17.3s\""),
+                ("\"11.3s\"", "\"32.3s\""),
+                ("[host.router]", &format!("[host.router]{event}")),
+            ]);
+            let at_mobile = arrivals(&outcome, "mobile");
+            let second = |second: u64| Instant::from_millis(second * 1000);
+            for (from, to) in [(5, 17), (20, 32), (34, 39)] {
+                let got = count(&at_mobile, second(from), second(to));
+                let all = (to - from) as usize * 50;
+                assert!(got + 2 >= all && got <= all + 2, "{host} {step}: {got} of {all} from {from} s");
+            }
+        }
+    }
+}
+
 /// A private binding: the correspondent learns nothing, and all packets pass the home agent.
 #[test]
 fn a_private_binding_keeps_the_triangle() {

@@ -178,6 +178,12 @@ local function add_filter(tree, r)
     return not r.is_short() and r.left() == 0
 end
 
+-- Skips reserved bytes. Returns whether they are zero: the authentication of a message does not cover them.
+local function skip_reserved(r, count)
+    local bytes = r.take(count)
+    return bytes ~= nil and bytes:uint() == 0
+end
+
 local function warning(tree, r)
     r.take(3)
     add(tree, r, f.home, 4)
@@ -185,10 +191,10 @@ local function warning(tree, r)
 end
 
 local function binding_request(tree, r)
-    r.take(3)
+    local is_plain = skip_reserved(r, 3)
     add(tree, r, f.home, 4)
     add(tree, r, f.identification, 8)
-    return r.left() == 0
+    return is_plain and not r.is_short() and (r.left() == 0 or add_authentication(tree, r))
 end
 
 local function update(tree, r)
@@ -199,17 +205,17 @@ local function update(tree, r)
     if flags and flags:bitfield(1) == 1 then
         add(tree, r, f.identification, 8)
     end
-    return add_authentication(tree, r)
+    return add_authentication(tree, r) and flags:bitfield(4, 4) == 0
 end
 
 local function acknowledge(tree, r)
-    r.take(2)
+    local is_plain = skip_reserved(r, 2)
     add(tree, r, f.status, 1)
     add(tree, r, f.home, 4)
     if r.left() > 0 then
         add(tree, r, f.identification, 8)
     end
-    return r.left() == 0 or add_authentication(tree, r)
+    return is_plain and (r.left() == 0 or add_authentication(tree, r))
 end
 
 local function buffer_control(tree, r, rest)

@@ -109,7 +109,8 @@ fn part(out: &mut String, name: &str, value: &Value, now: Option<i64>) {
     let all = names.into_iter().filter_map(|name| Some((name, members.get(name)?)));
     let (single, tables): (Vec<_>, Vec<_>) = all.partition(|(_, value)| is_cell(value));
     for (name, value) in single {
-        let _ = writeln!(out, "  {name:width$}  {}{}", cell(value), left(name, value, now));
+        let space = " ".repeat(width - name.len());
+        let _ = writeln!(out, "  {name}{space}  {}{}", cell(value), left(name, value, now));
     }
     for (name, inner) in tables {
         let empty =
@@ -202,11 +203,16 @@ fn place(name: &str) -> usize {
 fn counters(out: &mut String, counts: &Map<String, Value>, of: &str) {
     let mut all: Vec<(&String, &Value)> = counts.iter().collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(count.as_u64().unwrap_or(0)));
-    let width = all.iter().map(|(_, count)| cell(count).len()).max().unwrap_or(0);
+    // A value that is no number is not a reason to move the others.
+    let numbers = all.iter().filter(|(_, count)| count.is_number());
+    let width = numbers.map(|(_, count)| cell(count).len()).max().unwrap_or(0);
     for (reason, count) in all {
         let named = reason.parse().ok().filter(|_| of == "codes").map(code_text);
         let reason = named.as_ref().unwrap_or(reason);
-        let _ = writeln!(out, "    {:>width$}  {reason}", cell(count));
+        // The width of a formatting macro is at most 65535, and a value can be longer.
+        let count = cell(count);
+        let space = " ".repeat(width.saturating_sub(count.len()));
+        let _ = writeln!(out, "    {space}{count}  {reason}");
     }
 }
 
@@ -292,6 +298,21 @@ trouble: records cannot be written: full
             text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
         };
         assert_eq!(squeezed(&text), squeezed(expected), "{text}");
+    }
+
+    /// A foreign agent with many pending visitors, and a home agent with many correspondents.
+    #[test]
+    fn a_value_of_any_length_is_printed() {
+        let nested: Map<String, Value> =
+            (0..4000).map(|number| (format!("10.4.0.{number}"), json!({ "pending": 1 }))).collect();
+        assert!(cell(&json!(nested)).len() > usize::from(u16::MAX));
+        for value in [json!({ "a": nested.clone(), "b": 7 }), json!(nested), json!("x".repeat(70_000))] {
+            let status = json!({ "foreign_agent": { "early": value, "short": 1 } });
+            let text = super::status(&status);
+            assert!(text.len() > 10_000 && text.contains("short"), "{}", text.len());
+        }
+        let text = super::status(&json!({ "foreign_agent": { "early": { "a": nested, "b": 7 } } }));
+        assert!(text.contains("\n    7  b\n"), "a long value does not move the others");
     }
 
     #[test]

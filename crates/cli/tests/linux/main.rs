@@ -9,6 +9,7 @@
 
 mod adversary;
 mod attacks;
+mod attacks_bindings;
 mod attacks_buffers;
 mod attacks_keys;
 mod attacks_mobile_ip;

@@ -9,7 +9,7 @@
 //!
 //! The home agent sends a Binding Update. Its authentication and its Identification are checked, and then this host's own
 //! packets to the home address enter a tunnel to the care-of address. Programs of the host do not notice that. An entry
-//! ends with its lifetime, with a later Binding Update, if there is no room, or if the care-of address is unreachable. From
+//! ends with its lifetime, with a later Binding Update (also one that is not near the clock), if there is no room, or if the care-of address is unreachable. From
 //! then on, packets go to the home network again, where the home agent tunnels them.
 
 mod cache;
@@ -18,7 +18,7 @@ mod replay;
 pub use replay::WRONG_NONCE;
 
 use crate::clock::Clock;
-use crate::config::{Associations, CorrespondentConfig, TrustedHomeAgent};
+use crate::config::{Associations, CorrespondentConfig, Replay, TrustedHomeAgent};
 use crate::limiter::Limiter;
 use crate::mark::{BINDING_CACHE, HandoffEvent};
 use crate::message::{
@@ -26,7 +26,7 @@ use crate::message::{
 };
 use crate::refusal;
 use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
-use auth::ReplayWindow;
+use auth::{ReplayWindow, Untimely};
 use cache::{Cache, Entry};
 use node::config::ConfigError;
 use node::{
@@ -74,8 +74,8 @@ pub struct Correspondent {
     avoided: Expiry<(Ipv4Addr, Ipv4Addr)>,
     /// Limits refusals and repeated answers, by home agent and mobile node.
     answers: Limiter<(Ipv4Addr, Ipv4Addr)>,
-    /// Limits Binding Requests because of a wrong nonce, by home agent.
-    requests: Limiter<Ipv4Addr>,
+    /// Limits Binding Requests because of a wrong nonce, by home agent and the nonce that the Update announces.
+    requests: Limiter<(Ipv4Addr, u32)>,
     /// The number of Binding Updates that changed the cache.
     updates: u64,
     refused: Refusals,
@@ -167,12 +167,17 @@ impl Correspondent {
                 if [refusal::IMPLAUSIBLE_CARE_OF, CARE_OF_UNREACHABLE].contains(&reason) {
                     // The mobile node is not at the care-of address of the entry any more.
                     self.outdate(update, home_agent, out);
+                } else if reason == Untimely::OutsideWindow.reason() {
+                    self.outlive(now, update, home_agent, out);
                 }
                 if self.answers.may(now, (home_agent, update.home)) {
                     self.acknowledge(from, update, status, &association, out);
                 }
-                if reason == WRONG_NONCE && self.requests.may(now, home_agent) {
-                    self.request(now, update.home, home_agent, out);
+                if reason == WRONG_NONCE {
+                    let announced = update.identification.map(replay::announced);
+                    if announced.is_some_and(|nonce| self.requests.may(now, (home_agent, nonce))) {
+                        self.request(now, update.home, (home_agent, spi), announced, out);
+                    }
                 }
                 Err(reason)
             }
@@ -224,6 +229,18 @@ impl Correspondent {
         self.forget(update.home, "outdated", out);
         if let Some(identification) = update.identification {
             self.replay.raise(home_agent, self.home_agents.replay(home_agent), identification);
+        }
+    }
+
+    /// Removes the entry of an authentic Binding Update that is later, and outside of the window: the clock of one host is wrong, or
+    /// the Update was delayed. Packets go to the home network again. Its timestamp does not make other Updates old, because it
+    /// may be wrong. A repetition removes nothing.
+    fn outlive(&mut self, now: Instant, update: &Update, home_agent: Ipv4Addr, out: &mut Outbox) {
+        let Some(identification) = update.identification else { return };
+        let is_new = self.replay.is_new_outside(self.clock.ntp(now), home_agent, identification);
+        let is_ours = self.cache.get(update.home).is_some_and(|entry| entry.home_agent == home_agent);
+        if is_new && is_ours {
+            self.forget(update.home, "outdated", out);
         }
     }
 
@@ -317,12 +334,25 @@ impl Correspondent {
         out.send_routed(Packet::new(Mac::ZERO, bytes));
     }
 
-    /// Asks a home agent for a Binding Update about a mobile node.
-    fn request(&mut self, now: Instant, home: Ipv4Addr, home_agent: Ipv4Addr, out: &mut Outbox) {
+    /// Asks a home agent for a Binding Update about a mobile node. `announced`: a nonce that the home agent has announced; `None`: the
+    /// last one that was accepted.
+    fn request(
+        &mut self,
+        now: Instant,
+        home: Ipv4Addr,
+        (home_agent, spi): (Ipv4Addr, u32),
+        announced: Option<u32>,
+        out: &mut Outbox,
+    ) {
         let style = self.home_agents.replay(home_agent);
-        let identification = self.replay.request(self.clock.ntp(now), (home_agent, home), style);
-        let message = Binding::Request(BindingRequest { home, identification });
-        self.send(SocketAddrV4::new(home_agent, PORT), &message, out);
+        let identification = self.replay.request(self.clock.ntp(now), (home_agent, home), style, announced);
+        let mut message = BindingRequest { home, identification, authentication: None };
+        let association = self.home_agents.named(home_agent, spi).filter(|_| style == Replay::Nonces);
+        if let Some(association) = association {
+            let numbers = &self.config.numbers;
+            message.sign(numbers.route_authentication, association, numbers);
+        }
+        self.send(SocketAddrV4::new(home_agent, PORT), &Binding::Request(message), out);
     }
 
     // --- the tunnels -----------------------------------------------------------------------------------------------
@@ -400,7 +430,7 @@ impl Correspondent {
                 continue;
             };
             self.cache.count_request(home);
-            self.request(now, home, entry.home_agent, out);
+            self.request(now, home, (entry.home_agent, entry.spi), None, out);
             let half = self.lead(&entry) / 2;
             if entry.requests + 1 < REQUESTS && now < ends - half {
                 self.asking.set(home, ends - half);

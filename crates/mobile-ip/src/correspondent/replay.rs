@@ -24,6 +24,8 @@ struct Known {
     /// A Binding Update about a mobile node without an entry must be later than this timestamp. It is the latest one
     /// that an entry had which was removed, and at least the start of this host.
     floor: u64,
+    /// The latest timestamp of an authentic Binding Update that was too far ahead of the clock; `None` if none was.
+    ahead: Option<u64>,
     /// The nonce of the next Binding Update, from the last one; `None` if there was none.
     next: Option<u32>,
     /// The nonce of the last Binding Request about each mobile node, from the oldest to the latest. It is valid until a Binding
@@ -65,6 +67,7 @@ impl ReplayState {
         let floor = self.started;
         self.known.entry(home_agent).or_insert(Known {
             floor,
+            ahead: None,
             next: None,
             asked: VecDeque::new(),
             deleted: VecDeque::new(),
@@ -93,7 +96,7 @@ impl ReplayState {
                 if Some(this) != known.next && !known.asked.contains(&(home, this)) {
                     return Err(WRONG_NONCE);
                 }
-                known.next = Some((identification >> 32) as u32);
+                known.next = Some(announced(identification));
                 known.asked.retain(|(other, _)| *other != home);
             }
         }
@@ -124,28 +127,53 @@ impl ReplayState {
         }
     }
 
+    /// Returns whether an authentic Binding Update outside of the window is no repetition, if it is later than the present entry.
+    ///
+    /// One from the past ends no entry twice: an entry that is made after it has a later timestamp. One from the future could end each
+    /// entry until its time comes. So it must be later than all such ones before, of which the latest is noted.
+    pub(super) fn is_new_outside(&mut self, now: u64, home_agent: Ipv4Addr, identification: u64) -> bool {
+        if ntp_distance(identification, now) < 0 {
+            return true;
+        }
+        let ahead = &mut self.of(home_agent).ahead;
+        let is_new = ahead.is_none_or(|latest| ntp_distance(identification, latest) > 0);
+        if is_new {
+            *ahead = Some(identification);
+        }
+        is_new
+    }
+
     /// Returns the Identification of a Binding Request about `home`. With nonces, the low half is the nonce that the answer
-    /// must have.
+    /// must have, and the high half is one of the home agent: `announced`, or that of the last Update that was accepted. So the home
+    /// agent recognizes a repeated Request.
     pub(super) fn request(
         &mut self,
         now: u64,
         (home_agent, home): (Ipv4Addr, Ipv4Addr),
         style: Replay,
+        announced: Option<u32>,
     ) -> u64 {
         let random = self.rng.draw();
         match style {
             Replay::Timestamps => now,
             Replay::Nonces => {
-                let asked = &mut self.of(home_agent).asked;
+                let known = self.of(home_agent);
+                let high = announced.or(known.next).unwrap_or_default();
+                let asked = &mut known.asked;
                 asked.retain(|(other, _)| *other != home);
                 if asked.len() == MOST_ASKED {
                     asked.pop_front();
                 }
                 asked.push_back((home, random as u32));
-                random
+                u64::from(high) << 32 | u64::from(random as u32)
             }
         }
     }
+}
+
+/// Returns the nonce that a Binding Update announces.
+pub(super) const fn announced(identification: u64) -> u32 {
+    (identification >> 32) as u32
 }
 
 #[cfg(test)]
@@ -185,6 +213,20 @@ mod tests {
         assert_eq!(none, Err(refusal::NO_IDENTIFICATION));
     }
 
+    /// The clock of one host is wrong. The home agent repeats its Update with a later timestamp.
+    #[test]
+    fn an_update_from_the_future_is_new_once() {
+        let mut state = state();
+        let mut is_new = |agent, id| state.is_new_outside(103 * SECOND, agent, id);
+        assert!(is_new(AGENT, 160 * SECOND) && is_new(AGENT, 160 * SECOND + 1));
+        assert!(!is_new(AGENT, 160 * SECOND + 1) && !is_new(AGENT, 150 * SECOND));
+        assert!(is_new(Ipv4Addr::new(10, 1, 0, 3), 150 * SECOND), "another home agent");
+        assert!(is_new(AGENT, 90 * SECOND), "from the past");
+        // It is not a time of this clock: earlier timestamps are accepted.
+        let checked = state.check(103 * SECOND, (AGENT, HOME), Replay::Timestamps, None, Some(102 * SECOND));
+        assert_eq!(checked, Ok(102 * SECOND));
+    }
+
     #[test]
     fn if_the_clock_is_set_the_time_of_the_start_is_set_too() {
         let mut state = state();
@@ -208,14 +250,16 @@ mod tests {
             state.check(0, (AGENT, HOME), Replay::Nonces, None, Some(next << 32 | this)).is_ok()
         };
         assert!(!check(&mut state, 5, 4), "no nonce is known");
-        let asked = state.request(0, (AGENT, HOME), Replay::Nonces) & 0xffff_ffff;
+        let asked = state.request(0, (AGENT, HOME), Replay::Nonces, None) & 0xffff_ffff;
         assert!(!check(&mut state, 5, 4));
         assert!(check(&mut state, 5, asked));
         assert!(!check(&mut state, 5, asked), "the nonce was used");
         assert!(check(&mut state, 6, 5) && check(&mut state, 7, 6) && !check(&mut state, 7, 6));
-        let lost = state.request(0, (AGENT, HOME), Replay::Nonces) & 0xffff_ffff;
+        let lost = state.request(0, (AGENT, HOME), Replay::Nonces, None) & 0xffff_ffff;
         assert!(check(&mut state, 8, 7), "the announced nonce is valid all the same");
         assert!(!check(&mut state, 9, lost));
+        let mut ask = |announced| state.request(0, (AGENT, HOME), Replay::Nonces, announced) >> 32;
+        assert_eq!([ask(None), ask(Some(9))], [8, 9], "the home agent has announced them");
     }
 
     #[test]
@@ -223,7 +267,7 @@ mod tests {
         let mut state = state();
         let node = |last: u64| Ipv4Addr::new(10, 1, 1, last as u8);
         let ask = |state: &mut ReplayState, last| {
-            state.request(0, (AGENT, node(last)), Replay::Nonces) & 0xffff_ffff
+            state.request(0, (AGENT, node(last)), Replay::Nonces, None) & 0xffff_ffff
         };
         let check = |state: &mut ReplayState, last, next: u64, this: u64| {
             state.check(0, (AGENT, node(last)), Replay::Nonces, None, Some(next << 32 | this)).is_ok()

@@ -7,13 +7,14 @@
 //! always.
 
 use super::HomeAgent;
+use super::nonces::Nonces;
 use crate::binding::Binding as Bound;
 use crate::config::{Associations, HomeAgentConfig, Replay};
 use crate::encapsulation;
-use crate::limiter::Limiter;
 use crate::mark::HandoffEvent;
 use crate::message::{
-    Acknowledge, Binding, BindingRequest, INFINITE, Numbers, Request, RequestFlags, Status, Update, Warning,
+    Acknowledge, Association, Binding, BindingRequest, INFINITE, Numbers, Request, RequestFlags, Status,
+    Update, Warning,
 };
 use crate::refusal;
 use node::{Expiry, Outbox, Rng, Rx, Value};
@@ -57,6 +58,8 @@ struct Sent {
     entry: Option<(Ipv4Addr, Instant)>,
     /// When the entry of this Update ends, if the correspondent accepts it.
     ends: Instant,
+    /// When a Binding Request was answered last; `None` if none was.
+    answered: Option<Instant>,
 }
 
 impl Sent {
@@ -91,13 +94,12 @@ impl Stamps {
         stamp
     }
 
-    /// Notes the answer to the Update with this timestamp. `is_proven`: the answer is authentic. If the last Update is refused
-    /// because of its timestamp, the clock may have been set back: then the next timestamp must only be later than the last one
-    /// that was accepted.
-    fn answered(&mut self, stamp: u64, status: Status, is_proven: bool) {
+    /// Notes the answer to the Update with this timestamp. If the last Update is refused because of its timestamp, the clock may
+    /// have been set back: then the next timestamp must only be later than the last one that was accepted.
+    fn answered(&mut self, stamp: u64, status: Status) {
         match status {
             Status::ACCEPTED => self.accepted = Some(stamp),
-            Status::IDENTIFICATION if is_proven && self.sent == Some(stamp) => self.sent = self.accepted,
+            Status::IDENTIFICATION if self.sent == Some(stamp) => self.sent = self.accepted,
             _ => {}
         }
     }
@@ -112,13 +114,11 @@ pub(super) struct Informer {
     sent: BTreeMap<(Ipv4Addr, Ipv4Addr), Sent>,
     /// When the last Update is repeated, because the correspondent has an older entry and has not acknowledged it.
     repeats: Expiry<(Ipv4Addr, Ipv4Addr)>,
-    /// The nonce of the next Update to each correspondent whose association uses nonces.
-    nonces: BTreeMap<Ipv4Addr, u32>,
+    /// The nonces of each correspondent whose association uses nonces.
+    nonces: BTreeMap<Ipv4Addr, Nonces>,
     rng: Rng,
     /// The timestamps of the last Update to each correspondent.
     stamps: BTreeMap<Ipv4Addr, Stamps>,
-    /// Limits answers to Binding Requests, by mobile node and correspondent.
-    answers: Limiter<(Ipv4Addr, Ipv4Addr)>,
     updates: u64,
     /// The number of Acknowledges by status.
     statuses: BTreeMap<u8, u64>,
@@ -134,7 +134,6 @@ impl Informer {
             nonces: BTreeMap::new(),
             rng,
             stamps: BTreeMap::new(),
-            answers: Limiter::default(),
             updates: 0,
             statuses: BTreeMap::new(),
         }
@@ -145,16 +144,17 @@ impl Informer {
         self.rng = self.rng.fork(&now.to_string());
     }
 
-    /// Returns the Identification of the next Update to a correspondent (draft-ietf-mobileip-optim-09, section 4.3). With
-    /// nonces, the high half is the nonce of the Update after this one.
+    /// Returns the association with a correspondent that may be informed of the mobile node `host`. `None` if there is none. A host
+    /// with both roles does not send to itself by this agent.
+    fn association(&self, host: Ipv4Addr, correspondent: Ipv4Addr) -> Option<&Association> {
+        self.associations.first(correspondent).filter(|_| correspondent != host)
+    }
+
+    /// Returns the Identification of the next Update to a correspondent (draft-ietf-mobileip-optim-09, section 4.3).
     fn identification(&mut self, now: u64, correspondent: Ipv4Addr) -> u64 {
         match self.associations.replay(correspondent) {
             Replay::Timestamps => self.stamps.entry(correspondent).or_default().next(now),
-            Replay::Nonces => {
-                let next = self.rng.draw() as u32;
-                let this = self.nonces.insert(correspondent, next).unwrap_or_else(|| self.rng.draw() as u32);
-                u64::from(next) << 32 | u64::from(this)
-            }
+            Replay::Nonces => self.nonces.entry(correspondent).or_default().identification(&mut self.rng),
         }
     }
 
@@ -220,14 +220,17 @@ impl HomeAgent {
         if message.identification != Some(sent.identification) || sent.is_acknowledged {
             return Err(UNMATCHED_ACKNOWLEDGE);
         }
-        // The draft has no authentication of an Acknowledge. If there is one, it must be correct.
+        // The draft has no authentication of an Acknowledge. But a host on the path could end the repetitions without one.
         let (numbers, subtype) = (&informer.numbers, informer.numbers.route_authentication);
-        if message.authentication.is_some() && !message.verify(subtype, association, numbers) {
+        if message.authentication.is_none() {
+            return Err(refusal::NO_AUTHENTICATION);
+        }
+        if !message.verify(subtype, association, numbers) {
             return Err(refusal::BAD_AUTHENTICATION);
         }
         *informer.statuses.entry(message.status.0).or_default() += 1;
         if let Some(stamps) = informer.stamps.get_mut(&from) {
-            stamps.answered(sent.identification, message.status, message.authentication.is_some());
+            stamps.answered(sent.identification, message.status);
         }
         if message.status == Status::ACCEPTED {
             sent.is_acknowledged = true;
@@ -238,8 +241,8 @@ impl HomeAgent {
         Ok(())
     }
 
-    /// Answers a Binding Request. It is not authenticated: its only effect is an Update, and with nonces the nonce of this
-    /// Update.
+    /// Answers a Binding Request. With timestamps, it need not be authenticated: its only effect is an Update. With nonces, it has
+    /// the nonce of this Update, so it must be authentic and new.
     fn asked(
         &mut self,
         now: Instant,
@@ -247,15 +250,37 @@ impl HomeAgent {
         message: &BindingRequest,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
+        let BindingRequest { home, identification, ref authentication } = *message;
+        let (pair, can_inform) = ((home, from), self.news(now, home).is_some());
         let informer = &mut self.informer;
-        informer.associations.first(from).ok_or(refusal::NO_ASSOCIATION)?;
-        if !informer.answers.may(now, (message.home, from)) {
+        let association = informer.association(home, from).ok_or(refusal::NO_ASSOCIATION)?;
+        let with_nonces = informer.associations.replay(from) == Replay::Nonces;
+        let (numbers, subtype) = (&informer.numbers, informer.numbers.route_authentication);
+        match authentication {
+            None if with_nonces => return Err(refusal::NO_AUTHENTICATION),
+            Some(_) if !message.verify(subtype, association, numbers) => {
+                return Err(refusal::BAD_AUTHENTICATION);
+            }
+            _ => {}
+        }
+        if with_nonces {
+            informer.nonces.entry(from).or_default().check(identification)?;
+        }
+        let answered = informer.sent.get(&pair).and_then(|sent| sent.answered);
+        if answered.is_some_and(|at| now < at + PAUSE) {
             return Err(refusal::ANSWERED);
         }
-        if informer.associations.replay(from) == Replay::Nonces {
-            informer.nonces.insert(from, message.identification as u32);
+        // A Request that is not answered must not prevent the answer to a later one.
+        if !can_inform || !informer.has_room(now, pair) {
+            return Ok(());
         }
-        self.send_update(now, message.home, from, out);
+        if with_nonces {
+            informer.nonces.entry(from).or_default().answer(identification);
+        }
+        self.send_update(now, home, from, out);
+        if let Some(sent) = self.informer.sent.get_mut(&pair) {
+            sent.answered = Some(now);
+        }
         Ok(())
     }
 
@@ -264,7 +289,7 @@ impl HomeAgent {
         if targets.len() > MOST_TARGETS {
             return Err(TOO_MANY_TARGETS);
         }
-        if !targets.iter().any(|target| self.informer.associations.first(*target).is_some()) {
+        if !targets.iter().any(|target| self.informer.association(*home, *target).is_some()) {
             return Err(refusal::NO_ASSOCIATION);
         }
         let mut is_informed = false;
@@ -333,10 +358,17 @@ impl HomeAgent {
         let ends = now + Duration::from_secs(lifetime.into());
         for peer in &self.config.correspondents {
             let pair = (host, peer.address);
-            if self.informer.has_room(now, pair) {
-                let (identification, is_acknowledged, entry) = (0, true, Some((care_of, ends)));
-                let sent =
-                    Sent { care_of, identification, next: now, pause: PAUSE, is_acknowledged, entry, ends };
+            if self.informer.association(host, peer.address).is_some() && self.informer.has_room(now, pair) {
+                let sent = Sent {
+                    care_of,
+                    identification: 0,
+                    next: now,
+                    pause: PAUSE,
+                    is_acknowledged: true,
+                    entry: Some((care_of, ends)),
+                    ends,
+                    answered: None,
+                };
                 self.informer.sent.insert(pair, sent);
             }
         }
@@ -359,7 +391,7 @@ impl HomeAgent {
         correspondent: Ipv4Addr,
         out: &mut Outbox,
     ) -> bool {
-        if self.informer.associations.first(correspondent).is_none() {
+        if self.informer.association(host, correspondent).is_none() {
             return false;
         }
         let Some((care_of, ..)) = self.news(now, host) else { return false };
@@ -408,7 +440,7 @@ impl HomeAgent {
             return false;
         }
         let identification = informer.identification(ntp, correspondent);
-        let Some(association) = informer.associations.first(correspondent) else { return false };
+        let Some(association) = informer.association(host, correspondent) else { return false };
         let mut update = Update {
             acknowledge: true,
             minimal: flags.has(encapsulation::asks(Kind::Minimal)),
@@ -433,6 +465,7 @@ impl HomeAgent {
             is_acknowledged: false,
             entry,
             ends: now + Duration::from_secs(lifetime.into()),
+            answered: known.and_then(|known| known.answered),
         };
         informer.sent.insert(pair, sent);
         // An entry with another care-of address must be replaced. Without one, packets come by this agent, and the next one
@@ -485,24 +518,23 @@ mod tests {
     fn timestamps_rise_and_follow_a_clock_that_is_set_back_if_the_correspondent_refuses() {
         let mut stamps = Stamps::default();
         assert_eq!((stamps.next(100 * SECOND), stamps.next(100 * SECOND)), (100 * SECOND, 100 * SECOND + 1));
-        stamps.answered(100 * SECOND + 1, Status::ACCEPTED, true);
+        stamps.answered(100 * SECOND + 1, Status::ACCEPTED);
         assert_eq!(stamps.next(900 * SECOND), 900 * SECOND);
         // The clock was fast, and is set back.
         let ahead = stamps.next(110 * SECOND);
         assert_eq!(ahead, 900 * SECOND + 1);
-        for (what, stamp, status, is_proven) in [
-            ("of an earlier Update", 900 * SECOND, Status::IDENTIFICATION, true),
-            ("not authentic", ahead, Status::IDENTIFICATION, false),
-            ("another reason", ahead, Status::PROHIBITED, true),
+        for (what, stamp, status) in [
+            ("of an earlier Update", 900 * SECOND, Status::IDENTIFICATION),
+            ("another reason", ahead, Status::PROHIBITED),
         ] {
             let mut other = stamps;
-            other.answered(stamp, status, is_proven);
+            other.answered(stamp, status);
             assert_eq!(other.next(111 * SECOND), ahead + 1, "{what}");
         }
-        stamps.answered(ahead, Status::IDENTIFICATION, true);
+        stamps.answered(ahead, Status::IDENTIFICATION);
         assert_eq!(stamps.next(111 * SECOND), 111 * SECOND);
         // A timestamp that was accepted is never used again.
-        stamps.answered(111 * SECOND, Status::IDENTIFICATION, true);
+        stamps.answered(111 * SECOND, Status::IDENTIFICATION);
         assert_eq!(stamps.next(99 * SECOND), 100 * SECOND + 2);
     }
 }

@@ -12,10 +12,12 @@
 mod bindings;
 mod copies;
 mod informing;
+mod nonces;
 mod requests;
 mod special;
 
 pub use informing::{NOT_SERVED, TOO_MANY_TARGETS, UNMATCHED_ACKNOWLEDGE};
+pub use nonces::STALE_REQUEST;
 
 use crate::advertiser::Advertiser;
 use crate::binding::{Binding, BindingRecord};

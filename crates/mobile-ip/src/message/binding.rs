@@ -10,7 +10,7 @@
 //! +---------------+---------------+-------------------------------+
 //! |  Request 17   |            Reserved, three bytes              |   to a home agent: where is the mobile
 //! +---------------+-----------------------------------------------+   node now?
-//! |           Home Address, Identification (two words)            |
+//! |           Home Address, Identification (two words)            |   and with nonces the authentication
 //! +---------------+-+-+-+-+-------+-------------------------------+
 //! |   Update 18   |A|I|M|G| Rsvd  |           Lifetime            |   the mobile node is at the care-of address
 //! +---------------+-+-+-+-+-------+-------------------------------+
@@ -24,6 +24,9 @@
 //! ```
 //!
 //! Later standards use some of the numbers for other messages, so they are configurable: [`Numbers`].
+//!
+//! The reserved bits of messages 17 to 19 must be zero. The draft ignores them. But an authenticator covers the message as it is built
+//! again, and this has no reserved bits: so they could be changed on the way.
 
 use super::extension::{Association, Extension};
 use super::generalized::Generalized;
@@ -158,27 +161,46 @@ fn targets(bytes: &[u8]) -> Result<Vec<Ipv4Addr>, Malformed> {
 }
 
 /// A Binding Request: asks the home agent for a Binding Update (optim-09, section 4.2).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BindingRequest {
     /// The home address of the mobile node.
     pub home: Ipv4Addr,
-    /// The Identification, which the Binding Update repeats.
+    /// The Identification. With nonces, the high half is a nonce that the home agent has announced, and the low half is the nonce of
+    /// the answer.
     pub identification: u64,
+    /// The authentication, if there is one. The draft has none.
+    pub authentication: Option<Generalized>,
 }
 
 impl BindingRequest {
     fn parse(rest: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(rest, Malformed("mip_binding_request_length"));
-        r.take(3)?;
-        let parsed = Self { home: address(&mut r)?, identification: r.u64()? };
-        if r.is_empty() { Ok(parsed) } else { Err(Malformed("mip_binding_request_length")) }
+        no_reserved(r.take(3)?)?;
+        let (home, identification) = (address(&mut r)?, r.u64()?);
+        let authentication = if r.is_empty() { None } else { Some(Generalized::parse(r.rest())?) };
+        Ok(Self { home, identification, authentication })
     }
 
     fn emit(&self, numbers: &Numbers) -> Vec<u8> {
+        with(self.emit_before(numbers), self.authentication.as_ref())
+    }
+
+    fn emit_before(&self, numbers: &Numbers) -> Vec<u8> {
         let mut out = vec![numbers.request, 0, 0, 0];
         push(&mut out, self.home);
         out.extend_from_slice(&self.identification.to_be_bytes());
         out
+    }
+
+    /// Sets the authentication.
+    pub fn sign(&mut self, subtype: u8, association: &Association, numbers: &Numbers) {
+        self.authentication = Some(association.sign_generalized(subtype, &self.emit_before(numbers)));
+    }
+
+    /// Returns whether the authentication has this subtype, the SPI of `association` and a correct authenticator.
+    pub fn verify(&self, subtype: u8, association: &Association, numbers: &Numbers) -> bool {
+        let Some(found) = &self.authentication else { return false };
+        found.subtype == subtype && association.verifies_generalized(found, &self.emit_before(numbers))
     }
 }
 
@@ -208,10 +230,12 @@ impl Update {
     const IDENTIFICATION: u8 = 0x40;
     const MINIMAL: u8 = 0x20;
     const GRE: u8 = 0x10;
+    const RESERVED: u8 = 0x0f;
 
     fn parse(rest: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(rest, Malformed("mip_update_short"));
         let flags = r.u8()?;
+        no_reserved(&[flags & Self::RESERVED])?;
         let has = |flag| flags & flag != 0;
         Ok(Self {
             acknowledge: has(Self::ACKNOWLEDGE),
@@ -226,11 +250,7 @@ impl Update {
     }
 
     fn emit(&self, numbers: &Numbers) -> Vec<u8> {
-        let mut out = self.emit_before(numbers);
-        if let Some(authentication) = &self.authentication {
-            authentication.emit(&mut out);
-        }
-        out
+        with(self.emit_before(numbers), self.authentication.as_ref())
     }
 
     /// Returns the message without its authentication: the bytes that the authenticator covers first.
@@ -284,7 +304,7 @@ pub struct Acknowledge {
 impl Acknowledge {
     fn parse(rest: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new(rest, Malformed("mip_acknowledge_length"));
-        r.take(2)?;
+        no_reserved(r.take(2)?)?;
         let (status, home) = (Status(r.u8()?), address(&mut r)?);
         let identification = if r.is_empty() { None } else { Some(r.u64()?) };
         let authentication = if r.is_empty() { None } else { Some(Generalized::parse(r.rest())?) };
@@ -292,11 +312,7 @@ impl Acknowledge {
     }
 
     fn emit(&self, numbers: &Numbers) -> Vec<u8> {
-        let mut out = self.emit_before(numbers);
-        if let Some(authentication) = &self.authentication {
-            authentication.emit(&mut out);
-        }
-        out
+        with(self.emit_before(numbers), self.authentication.as_ref())
     }
 
     fn emit_before(&self, numbers: &Numbers) -> Vec<u8> {
@@ -353,6 +369,19 @@ impl Status {
             _ => "unassigned",
         }
     }
+}
+
+/// Checks that reserved bits are zero.
+fn no_reserved(bits: &[u8]) -> Result<(), Malformed> {
+    if bits.iter().all(|bits| *bits == 0) { Ok(()) } else { Err(Malformed("mip_binding_reserved")) }
+}
+
+/// Returns a message with its authentication, if it has one.
+fn with(mut message: Vec<u8>, authentication: Option<&Generalized>) -> Vec<u8> {
+    if let Some(authentication) = authentication {
+        authentication.emit(&mut message);
+    }
+    message
 }
 
 fn push(out: &mut Vec<u8>, address: Ipv4Addr) {

@@ -32,6 +32,7 @@ const PREVIOUS: Ipv4Addr = Ipv4Addr::new(10, 1, 3, 1);
 const UPDATE: &str = "12c0001e0a01010a0a010207ed00000012345800";
 const UPDATE_HEAD: &str = "24fb002400000300";
 const AUTHENTICATOR: &str = "8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f";
+const REQUEST_AUTHENTICATOR: &str = "5184bd743584bda7d9e5d0cb55643ff714d85428b854e10336eb4a3264c4f4e8";
 const NOTIFICATION_HEAD: &str = "602e001e0a0103010a01020700000300";
 
 fn notification() -> PreviousAgent {
@@ -147,17 +148,70 @@ fn an_update_is_refused_with_any_other_association_or_subtype() {
 #[test]
 fn every_bit_of_an_update_is_authenticated() {
     let whole = Binding::Update(update()).emit(&NUMBERS());
-    // Four bits of the flags are reserved and are ignored.
-    for bit in (0..whole.len() * 8).filter(|bit| !(12..16).contains(bit)) {
-        let mut changed = whole.clone();
+    assert!(believed(&whole, NUMBERS().smooth_authentication).is_empty());
+}
+
+/// Returns the bits of a signed message that can be changed, so that the message is believed all the same.
+fn believed(whole: &[u8], subtype: u8) -> Vec<usize> {
+    let is_believed = |bit: &usize| {
+        let mut changed = whole.to_vec();
         changed[bit / 8] ^= 0x80 >> (bit % 8);
-        let valid = match Binding::parse(&changed, &NUMBERS()) {
-            Some(Ok(Binding::Update(found))) => {
-                found.verify(NUMBERS().smooth_authentication, &association(), &NUMBERS())
-            }
+        match Binding::parse(&changed, &NUMBERS()) {
+            Some(Ok(Binding::Update(found))) => found.verify(subtype, &association(), &NUMBERS()),
+            Some(Ok(Binding::Request(found))) => found.verify(subtype, &association(), &NUMBERS()),
+            Some(Ok(Binding::Acknowledge(found))) => found.verify(subtype, &association(), &NUMBERS()),
             _ => false,
-        };
-        assert!(!valid, "bit {bit}");
+        }
+    };
+    (0..whole.len() * 8).filter(is_believed).collect()
+}
+
+fn binding_request() -> BindingRequest {
+    let (home, identification) = (request().home, request().identification);
+    let mut asked = BindingRequest { home, identification, authentication: None };
+    asked.sign(NUMBERS().route_authentication, &association(), &NUMBERS());
+    asked
+}
+
+/// The bytes of the authenticator are those of Python's `hmac`.
+#[test]
+fn the_golden_signed_request() {
+    const PLAIN: &str = "110000000a01010aed00000012345800";
+    let expected = [hex(PLAIN), hex("24fa002400000300"), hex(REQUEST_AUTHENTICATOR)].concat();
+    let signed = Binding::Request(binding_request());
+    assert_eq!(signed.emit(&NUMBERS()), expected);
+    assert_eq!(read(&expected), Ok(signed));
+    let plain = BindingRequest { authentication: None, ..binding_request() };
+    assert!(!plain.verify(NUMBERS().route_authentication, &association(), &NUMBERS()));
+    assert_eq!(Binding::Request(plain).emit(&NUMBERS()), hex(PLAIN));
+}
+
+#[test]
+fn every_bit_of_a_signed_request_and_acknowledge_is_authenticated() {
+    let subtype = NUMBERS().route_authentication;
+    let whole = Binding::Request(binding_request()).emit(&NUMBERS());
+    assert!(believed(&whole, subtype).is_empty());
+    let (home, identification) = (request().home, Some(7));
+    let mut answer = Acknowledge { status: Status::ACCEPTED, home, identification, authentication: None };
+    answer.sign(subtype, &association(), &NUMBERS());
+    assert!(believed(&Binding::Acknowledge(answer).emit(&NUMBERS()), subtype).is_empty());
+}
+
+/// The authenticators do not cover reserved bits.
+#[test]
+fn reserved_bits_must_be_zero() {
+    let whole = Binding::Update(update()).emit(&NUMBERS());
+    for bit in [1, 2, 4, 8] {
+        let mut changed = whole.clone();
+        changed[1] |= bit;
+        assert_eq!(refusal(&changed), "mip_binding_reserved", "{bit}");
+    }
+    for (kind, reserved) in [(17, 1..4), (19, 1..3)] {
+        for at in reserved {
+            let mut changed = vec![0; 16];
+            (changed[0], changed[at]) = (kind, 1);
+            assert_eq!(refusal(&changed), "mip_binding_reserved", "{kind}, {at}");
+        }
     }
 }
 
@@ -183,18 +237,25 @@ fn malformed_messages_are_refused() {
     assert_eq!(refusal(&[&hex(UPDATE)[..], &[36, 251, 0, 3, 0, 0, 1]].concat()), "mip_authentication_length");
     for length in 1..8 {
         assert_eq!(refusal(&vec![16; length]), "mip_warning_short");
-        assert_eq!(refusal(&vec![19; length]), "mip_acknowledge_length");
+        let short = [vec![19], vec![0; length - 1]].concat();
+        assert_eq!(refusal(&short), "mip_acknowledge_length");
     }
     for length in [8, 9, 11, 13] {
         assert_eq!(refusal(&vec![16; length]), "mip_warning_targets");
     }
-    for length in (1..16).chain(17..20) {
-        assert_eq!(refusal(&vec![17; length]), "mip_binding_request_length");
+    let zeros = |kind: u8, length: usize| [vec![kind], vec![0; length - 1]].concat();
+    for length in 1..16 {
+        assert_eq!(refusal(&zeros(17, length)), "mip_binding_request_length");
     }
     for length in 9..16 {
-        assert_eq!(refusal(&vec![19; length]), "mip_acknowledge_length");
+        assert_eq!(refusal(&zeros(19, length)), "mip_acknowledge_length");
     }
-    assert_eq!(refusal(&[19; 17]), "mip_unknown_extension");
+    for kind in [17, 19] {
+        assert_eq!(refusal(&zeros(kind, 17)), "mip_unknown_extension");
+    }
+    let signed = Binding::Request(binding_request()).emit(&n);
+    assert_eq!(refusal(&signed[..signed.len() - 1]), "mip_extension_overrun");
+    assert_eq!(refusal(&[&signed[..], &[0]].concat()), "mip_binding_trailing");
 }
 
 #[test]
@@ -256,12 +317,19 @@ fn any_acknowledge() -> impl Strategy<Value = Binding> {
     })
 }
 
+fn any_request() -> impl Strategy<Value = Binding> {
+    (any_address(), any::<u64>(), vec(any_generalized(), 0..2)).prop_map(
+        |(home, identification, mut signed)| {
+            Binding::Request(BindingRequest { home, identification, authentication: signed.pop() })
+        },
+    )
+}
+
 fn any_binding() -> impl Strategy<Value = Binding> {
     prop_oneof![
         (any_address(), vec(any_address(), 1..80))
             .prop_map(|(home, targets)| Binding::Warning(Warning { home, targets })),
-        (any_address(), any::<u64>())
-            .prop_map(|(home, identification)| Binding::Request(BindingRequest { home, identification })),
+        any_request(),
         any_update(),
         any_acknowledge(),
     ]

@@ -64,7 +64,12 @@ pub(super) fn step(teller: &mut Teller<MobileIp>, words: &[&str]) -> Option<(Str
         }
         ["binding-request", ref args @ ..] => {
             let args = &Args::new(args);
-            let message = BindingRequest { home: args.get("home", HOME), identification: id(args, now) };
+            let (home, identification) = (args.get("home", HOME), id(args, now));
+            let mut message = BindingRequest { home, identification, authentication: None };
+            if args.has("signed") || args.has("forged") || args.has("subtype") {
+                let subtype = args.get("subtype", numbers.route_authentication);
+                message.sign(subtype, &association(args), &numbers);
+            }
             (args.get("from", CORRESPONDENT), HOME_AGENT, Binding::Request(message), 64, false)
         }
         ["warning", ref args @ ..] => {
@@ -134,8 +139,9 @@ pub(super) fn name(message: &Binding) -> String {
             let is_signed = signed(answer.verify(subtype, &ours, &numbers));
             format!("acknowledge: {} ({}), {is_signed}", answer.status.0, answer.status.meaning())
         }
-        Binding::Request(BindingRequest { home, identification }) => {
-            format!("binding request: {home}{}", nonces(*identification))
+        Binding::Request(asked) => {
+            let is_signed = if asked.verify(subtype, &ours, &numbers) { ", signed" } else { "" };
+            format!("binding request: {}{}{is_signed}", asked.home, nonces(asked.identification))
         }
         Binding::Warning(Warning { home, targets }) => {
             let named =

@@ -32,7 +32,7 @@ pub(crate) struct Packets {
     pub(crate) offered: Vec<(u64, Instant)>,
     /// Packets of which no copy arrived, in the order in which they were lost.
     pub(crate) lost: Vec<PacketEvent>,
-    /// Datagrams that were still held, for example in a queue, when the run ended; in the order in which they were
+    /// Datagrams that were still on their way, for example in a queue, when the run ended; in the order in which they were
     /// sent.
     pub(crate) held: Vec<PacketEvent>,
     /// Lost acknowledgments of the flow's data, in the order in which they were lost.

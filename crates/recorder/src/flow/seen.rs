@@ -7,6 +7,9 @@ use super::packets::PacketEvent;
 use super::path::{Delivery, Path, Port};
 use crate::decode::Control;
 use crate::segment;
+use mobile_ip::foreign_agent::{
+    KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD, KEPT_UNWANTED, KEPT_VISIT_ENDED,
+};
 use node::{Mark, Value};
 use scenario::Plan;
 use sctp::message::Chunk;
@@ -33,9 +36,13 @@ pub(super) struct Seen {
     pub(super) delivered: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     /// When, and from which host, a packet with data left its origin.
     pub(super) sent: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
+    /// When copies on their way to the receiver were lost.
     dropped: BTreeMap<PacketId, Vec<Instant>>,
-    /// Packets that were held when the run ended, without the fragments of incomplete datagrams that lost a fragment.
-    held: BTreeSet<PacketId>,
+    /// When an agent dropped copies that it had kept. The agent had sent other copies of these packets, or none.
+    discarded: BTreeMap<PacketId, Vec<Instant>>,
+    /// Packets that were held when the run ended, without the fragments of incomplete datagrams that lost a fragment. True if a
+    /// link or a stack held one, and false if only nodes did.
+    held: BTreeMap<PacketId, bool>,
     /// Hosts with programs. Datagrams to and from these hosts count at the stack, because programs do not report them.
     programs: BTreeSet<HostId>,
     known: BTreeSet<PacketId>,
@@ -66,7 +73,8 @@ impl Seen {
             delivered: BTreeMap::new(),
             sent: BTreeMap::new(),
             dropped: BTreeMap::new(),
-            held: BTreeSet::new(),
+            discarded: BTreeMap::new(),
+            held: BTreeMap::new(),
             programs,
             known: BTreeSet::new(),
             fragments: Fragments::default(),
@@ -82,7 +90,7 @@ impl Seen {
     /// fragment cannot bring such a datagram to its receiver, but a held copy of a whole datagram can.
     fn end_incomplete(&mut self, records: &[Record]) {
         let both: BTreeSet<PacketId> =
-            self.held.iter().filter(|id| self.dropped.contains_key(id)).copied().collect();
+            self.held.keys().filter(|id| self.dropped.contains_key(id)).copied().collect();
         if both.is_empty() {
             return;
         }
@@ -97,7 +105,13 @@ impl Seen {
         }
     }
 
-    /// Returns the losses of a path. A datagram is lost if no copy of it arrived or is held. If a packet of a stream
+    /// Returns whether a copy of a packet was on its way when the run ended. If a copy was lost, a copy at a node counts as one that
+    /// the node keeps for the next agent of a mobile node.
+    fn is_under_way(&self, packet: PacketId) -> bool {
+        self.held.get(&packet).is_some_and(|by_link| *by_link || !self.dropped.contains_key(&packet))
+    }
+
+    /// Returns the losses of a path. A datagram is lost if no copy of it arrived or is on its way. If a packet of a stream
     /// was sent N times and arrived M times, at most its first N - M drops are losses.
     pub(super) fn lost(&self, path: usize) -> Vec<PacketEvent> {
         let mut lost = Vec::new();
@@ -105,29 +119,31 @@ impl Seen {
         for packet in self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| *id) {
             let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
             let arrived = self.delivered.get(&packet).map_or(0, Vec::len);
-            let drops = self.dropped.get(&packet).map_or(&[][..], Vec::as_slice);
+            let [drops, discarded] =
+                [&self.dropped, &self.discarded].map(|all| all.get(&packet).map_or(&[][..], Vec::as_slice));
             let of = |at: Instant| self.event(packet, at);
             if is_datagram {
-                // A datagram is lost when the last of its copies was dropped, or when it was sent if no drop is
-                // recorded.
-                if arrived == 0 && !self.held.contains(&packet) {
-                    let last = drops.last().copied().or(sent.first().map(|(at, _)| *at));
-                    lost.extend(last.map(of));
+                // A datagram is lost when the last copy on its way was dropped. If there was none, it is lost with the last copy
+                // that was kept, or when it was sent if no drop is recorded.
+                if arrived == 0 && !self.is_under_way(packet) {
+                    let last = drops.last().or(discarded.last()).copied();
+                    lost.extend(last.or(sent.first().map(|(at, _)| *at)).map(of));
                 }
             } else {
-                lost.extend(drops.iter().take(sent.len().saturating_sub(arrived)).copied().map(of));
+                let all = drops.iter().chain(discarded);
+                lost.extend(all.take(sent.len().saturating_sub(arrived)).copied().map(of));
             }
         }
         lost.sort_unstable();
         lost
     }
 
-    /// Returns the datagrams of this path that did not arrive and were still held when the run ended, with the time at
+    /// Returns the datagrams of this path that did not arrive and were on their way when the run ended, with the time at
     /// which they were first sent.
     pub(super) fn held(&self, path: usize) -> Vec<PacketEvent> {
         let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
         let mine = self.packets.iter().filter(|(_, (of, ..))| is_datagram && *of == path).map(|(id, _)| *id);
-        let held = mine.filter(|id| self.held.contains(id) && !self.delivered.contains_key(id));
+        let held = mine.filter(|id| self.is_under_way(*id) && !self.delivered.contains_key(id));
         let event =
             |id| self.sent.get(&id)?.first().map(|(at, _)| PacketEvent { at: *at, packet: id, sent: *at });
         held.filter_map(event).collect()
@@ -185,14 +201,13 @@ impl Seen {
             // The cause is the loss of another fragment, if one is recorded.
             What::Dropped(_, id, reason)
                 if *reason == node::reason::REASSEMBLY_TIMEOUT.0 && self.dropped.contains_key(id) => {}
+            What::Dropped(_, id, reason) if is_kept(reason) => self.discard(at, *id),
             What::Dropped(_, id, _) | What::Lost(_, id, _) => {
                 if let Some(whole) = self.fragments.lost(*id) {
                     self.lose(at, whole);
                 }
             }
-            What::Held(_, id) => {
-                self.held.insert(*id);
-            }
+            What::Held(iface, id) => *self.held.entry(*id).or_default() |= iface.is_some(),
             What::Marked(mark) if mark.role == node::mark::TCP && mark.name == "srtt" => {
                 self.round_trip(at, mark);
             }
@@ -206,6 +221,16 @@ impl Seen {
         }
         if let Some(ack) = self.acks.get_mut(&id) {
             ack.dropped = Some(at);
+        }
+    }
+
+    /// Records the end of a copy that an agent had kept.
+    fn discard(&mut self, at: Instant, id: PacketId) {
+        if self.packets.contains_key(&id) {
+            self.discarded.entry(id).or_default().push(at);
+        }
+        if let Some(ack) = self.acks.get_mut(&id) {
+            ack.dropped.get_or_insert(at);
         }
     }
 
@@ -414,6 +439,13 @@ impl Seen {
         }
         Some(index)
     }
+}
+
+/// Returns whether a foreign agent has dropped a copy that it had kept.
+fn is_kept(reason: &str) -> bool {
+    [KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD, KEPT_UNWANTED, KEPT_VISIT_ENDED]
+        .iter()
+        .any(|kept| kept.0 == reason)
 }
 
 /// Returns whether the drop of a fragment is no loss: its datagram is whole, or the fragment is a copy.

@@ -198,6 +198,48 @@ fn last_datagrams_that_are_lost_at_random_are_no_failure() {
     assert_eq!([lost_by("link_cut"), lost_by("queue_full")], [[1, 1]; 2]);
 }
 
+/// An agent had kept copies of the last datagrams, and dropped them later. The datagrams were lost by the link.
+#[test]
+fn a_kept_copy_does_not_make_a_random_loss_a_failure() {
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    let lost = |kept: &'static str| {
+        move |record: &Record, id| {
+            let later = record.at + Duration::from_secs(2);
+            let by_link = What::Lost(Iface(1), id, "link_error".into());
+            let by_agent = What::Dropped(Iface(1), id, kept.into());
+            let of = |at, what| Record { at, host: mobile, what };
+            vec![of(record.at, by_link), of(later, by_agent)]
+        }
+    };
+    let (_, holes, failures, traffic) =
+        read(&outcome, &changed(&outcome, 5_000..9_000, lost("kept_too_old")));
+    assert_eq!((traffic.flows[0].lost, holes.len(), failures.len()), (32, 0, 0), "{failures:?}");
+    // A copy on its way that another node dropped is a loss at that time.
+    let (_, holes, failures, _) = read(&outcome, &changed(&outcome, 5_000..9_000, lost("forwarding_loop")));
+    assert_eq!((holes.len(), failures.len()), (1, 1));
+}
+
+/// The link lost a datagram, and an agent still keeps a copy when the run ends.
+#[test]
+fn a_copy_that_an_agent_keeps_is_not_on_its_way() {
+    let outcome = first(&[]);
+    let mobile = outcome.flows[0].to.host;
+    let ends = |held: Option<Iface>, is_lost: bool| {
+        let change = move |record: &Record, id| {
+            let of = |what| Record { host: mobile, what, ..record.clone() };
+            let by_link = is_lost.then(|| of(What::Lost(Iface(1), id, "link_error".into())));
+            by_link.into_iter().chain([of(What::Held(held, id))]).collect()
+        };
+        let (.., traffic) = read(&outcome, &changed(&outcome, 5_000..9_000, change));
+        [traffic.flows[0].lost, traffic.packets[0].lost.len() as u64, traffic.packets[0].held.len() as u64]
+    };
+    let before = outcome.flows[0].lost;
+    assert_eq!(ends(None, true), [32, 32, 0]);
+    assert_eq!(ends(None, false), [before, before, 32 - before], "no copy was lost");
+    assert_eq!(ends(Some(Iface(1)), true), [before, before, 32 - before], "another copy is in a queue");
+}
+
 /// Each handoff of these scenarios has a latency: from the cut until the node that switches the path has the new path,
 /// plus one delay down this path.
 #[test]

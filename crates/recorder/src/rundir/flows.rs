@@ -52,6 +52,12 @@ impl Places {
             marks: Vec::new(),
         };
         let mut traces: Vec<FlowTrace> = outcome.flows.iter().zip(&outcome.packets).map(trace).collect();
+        let lost: BTreeMap<PacketId, Instant> = outcome
+            .packets
+            .iter()
+            .filter(|packets| !packets.is_stream)
+            .flat_map(|packets| packets.lost.iter().map(|lost| (lost.packet, lost.at)))
+            .collect();
         let arrived: BTreeSet<PacketId> =
             outcome.flows.iter().flat_map(|flow| &flow.arrivals).map(|arrival| arrival.packet).collect();
         for (_, journey) in journeys.packets() {
@@ -74,6 +80,12 @@ impl Places {
             if first && unseen {
                 let arrivals = flow.arrivals.iter().filter(|arrival| arrival.packet == journey.id);
                 arrivals.for_each(|arrival| put(arrival.at, MarkKind::Received));
+                continue;
+            }
+            if flow.transport == Transport::Udp {
+                if let Some(at) = lost.get(&journey.id).filter(|_| first) {
+                    put(*at, MarkKind::Lost);
+                }
                 continue;
             }
             let held = ends.iter().any(|end| matches!(end.fate, Fate::Held(_)));

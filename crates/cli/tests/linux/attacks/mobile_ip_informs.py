@@ -7,7 +7,7 @@ import sys
 import time
 
 from bench import Daemon, Link, mac, udp
-from mip import A, ACKNOWLEDGE, BINDING_REQUEST, UPDATE, acknowledge, binding_request, body, ntp, signed, update, warning
+from mip import A, ACKNOWLEDGE, BINDING_REQUEST, UPDATE, acknowledge, binding_request, body, generalized, ntp, signed, update, warning
 
 AGENT, NODE, CARE_OF, SENDER, OTHER = "10.1.0.2", "10.1.0.7", "10.3.0.1", "10.2.0.2", "10.66.0.2"
 UP_MAC, ROUTER, ROUTER_IP = mac("020000000002"), mac("020000000009"), "10.9.0.2"
@@ -49,6 +49,9 @@ identification = last[12:20]
 attack("acknowledge-of-another", acknowledge(NODE, identification), src=OTHER)
 attack("acknowledge-other-update", acknowledge(NODE, ntp()))
 attack("acknowledge-without-identification", acknowledge(NODE, signed=False))
+attack("acknowledge-unsigned", acknowledge(NODE, identification, signed=False))
+answer = acknowledge(NODE, identification)
+attack("acknowledge-reserved", answer[:1] + b"\1" + answer[2:])
 attack("acknowledge-wrong-key", acknowledge(NODE, identification, key=bytes(16)))
 attack("acknowledge-of-another-node", acknowledge("10.1.0.9", identification))
 attack("acknowledge-truncated", acknowledge(NODE, identification)[:-1])
@@ -60,6 +63,9 @@ attack("request-of-another", binding_request(NODE), src=OTHER)
 attack("request-for-another-node", binding_request("10.1.0.99"))
 attack("request-truncated", binding_request(NODE)[:15])
 attack("request-trailing", binding_request(NODE) + b"\0")
+asking = binding_request(NODE)
+attack("request-wrong-key", asking + generalized(asking, key=bytes(16)))
+attack("request-reserved", asking[:3] + b"\1" + asking[4:])
 attack("no-target", warning(NODE, []))
 attack("17-targets", warning(NODE, [SENDER] * 17))
 attack("half-a-target", warning(NODE, [SENDER]) + b"\x0a\x02")

@@ -72,7 +72,11 @@ fn of_binding(message: &Binding) -> Row {
             let targets = warning.targets.iter().map(Ipv4Addr::to_string).collect();
             vec![one("type", 16), home, ("target", targets)]
         }
-        Binding::Request(request) => vec![one("type", 17), home, identified(request.identification)],
+        Binding::Request(request) => {
+            let mut row = vec![one("type", 17), home, identified(request.identification)];
+            of_authentication(&mut row, request.authentication.as_ref());
+            row
+        }
         Binding::Update(update) => {
             let flags = [(update.acknowledge, 0x80), (update.identification.is_some(), 0x40)];
             let flags = [flags, [(update.minimal, 0x20), (update.gre, 0x10)]].concat();
@@ -183,7 +187,10 @@ fn messages(numbers: &Numbers) -> Vec<(Vec<u8>, Row)> {
     for targets in [1, 16, 62] {
         all.push(Binding::Warning(Warning { home: HOME, targets: (1..=targets).map(target).collect() }));
     }
-    all.push(Binding::Request(BindingRequest { home: HOME, identification: TIME }));
+    let mut request = BindingRequest { home: HOME, identification: TIME, authentication: None };
+    all.push(Binding::Request(request.clone()));
+    request.sign(numbers.route_authentication, &association, numbers);
+    all.push(Binding::Request(request));
     for flags in 0..16_u8 {
         let has = |bit: u8| flags & bit != 0;
         let mut update = Update {
@@ -244,12 +251,18 @@ fn wireshark_reads_each_message_of_route_optimization() {
     assert_eq!(lines, expected);
     assert_eq!(read(&file, MALFORMED).unwrap(), [""; 0]);
 
-    // A message without its last byte, one that is only a type, and one with a further byte are malformed.
+    // A message without its last byte, one that is only a type, and one with a further byte are malformed. So are reserved bits,
+    // but not those of a warning.
     let wrong = payloads.iter().flat_map(|payload| {
         let cut = payload.split_last().map(|(_, begin)| begin.to_vec()).unwrap();
         [cut, payload[..1].to_vec(), [&payload[..], &[0]].concat()]
     });
-    let wrong: Vec<_> = wrong.collect();
+    let mut wrong: Vec<_> = wrong.collect();
+    for (kind, at) in [(17, 1), (17, 3), (18, 1), (19, 1), (19, 2)] {
+        let mut changed = payloads.iter().find(|payload| payload[0] == kind).unwrap().clone();
+        changed[at] |= 1;
+        wrong.push(changed);
+    }
     write(&file, &wrong);
     assert_eq!(read(&file, "mipro.malformed").unwrap().len(), wrong.len());
 }

@@ -348,7 +348,7 @@ pub fn meaning(reason: &str) -> Option<&'static str> {
     REASONS.iter().find(|(name, _)| *name == reason).map(|(_, text)| *text)
 }
 
-const REASONS: [(&str, &str); 43] = [
+const REASONS: [(&str, &str); 44] = [
     ("ip_truncated", "the bytes end before the datagram does"),
     ("ip_version", "the version is not 4"),
     ("ip_header_length", "the header is shorter than 20 bytes"),
@@ -379,10 +379,14 @@ const REASONS: [(&str, &str); 43] = [
     ("mip_extension_twice", "there is a second extension of this type"),
     ("mip_warning_short", "a warning has at least 12 bytes"),
     ("mip_warning_targets", "a warning has at least one target, and ends with a whole address"),
-    ("mip_binding_request_length", "a binding request has 16 bytes"),
+    ("mip_binding_request_length", "a binding request has 16 bytes before its authentication"),
     ("mip_update_short", "an update has at least 12 bytes, and 8 more with flag I"),
     ("mip_acknowledge_length", "an acknowledge has 8 bytes, or 16 bytes before its authentication"),
     ("mip_binding_unauthenticated", "the message has no authentication"),
+    (
+        "mip_binding_reserved",
+        "the reserved bits must be zero, because the authentication does not cover them",
+    ),
     ("mip_binding_trailing", "there are bytes after the authentication"),
     ("mip_ttl", "the time to live must be 1"),
     ("mip_fragment", "the datagram is a fragment"),

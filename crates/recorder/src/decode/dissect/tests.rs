@@ -96,6 +96,9 @@ fn a_key_for_the_foreign_agent_has_its_fields() {
     }
 }
 
+/// The authenticator of the golden signed Binding Request.
+const REQUEST_AUTHENTICATOR: &str = "5184bd743584bda7d9e5d0cb55643ff714d85428b854e10336eb4a3264c4f4e8";
+
 /// The golden Binding Update of a smooth handoff, and messages of the other types.
 #[test]
 fn messages_of_route_optimization_have_all_their_fields() {
@@ -127,12 +130,18 @@ fn messages_of_route_optimization_have_all_their_fields() {
     let request = decoded("110000000a01010aed00000012345800");
     assert_eq!(request.layers[0].name, "Mobile IP binding request");
     assert!(value(&request, "identification").starts_with("0xed00000012345800"));
+    let signed = format!("110000000a01010aed0000001234580024fa002400000300{REQUEST_AUTHENTICATOR}");
+    let fields: Vec<_> = decoded(&signed).layers.remove(0).fields.iter().map(|field| field.at).collect();
+    assert_eq!(fields, [0, 4, 8, 16, 20, 24]);
+    assert_eq!(value(&decoded(&signed), "authenticator"), REQUEST_AUTHENTICATOR);
     let answer = decoded("130000850a01010aed00000012345800");
     assert_eq!(answer.layers[0].name, "Mobile IP binding acknowledge");
     assert_eq!(value(&answer, "status"), "133: identification mismatch");
     let reason = |text: &str| problem(&hex(text)).0;
     assert_eq!(reason("100000000a01010a"), "mip_warning_targets");
     assert_eq!(reason("110000000a01010a00"), "mip_binding_request_length");
+    assert_eq!(reason("110000010a01010aed00000012345800"), "mip_binding_reserved");
+    assert_eq!(reason("1281001e0a01010a0a010207"), "mip_binding_reserved");
     assert_eq!(reason("1280001e0a01010a0a010207"), "mip_binding_unauthenticated");
     assert_eq!(reason("13000000"), "mip_acknowledge_length");
 }

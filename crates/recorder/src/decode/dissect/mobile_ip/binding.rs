@@ -91,6 +91,7 @@ fn fields(layer: &mut Layer, message: &Binding, bytes: &[u8]) {
         Binding::Request(request) => {
             layer.push(4, "home address", request.home);
             layer.push(8, "identification", identification(request.identification));
+            authenticated(layer, 16, request.authentication.as_ref());
         }
         Binding::Update(update) => {
             let set = bytes.get(1).copied().unwrap_or_default();
