@@ -266,7 +266,7 @@ fn the_gains_of_a_correspondent_are_those_of_the_table() {
     assert!(missing.is_empty(), "docs/mobile-ip.md does not have these rows:\n{}", missing.join("\n"));
 }
 
-/// Both ends are mobile nodes with a binding cache, whose role stands behind that of the mobile node.
+/// Both ends are mobile nodes with a binding cache. The role of the cache is behind that of the mobile node in the list.
 #[test]
 fn two_mobile_nodes_with_caches_reach_each_other_straight() {
     let second = r#"[host.second]
