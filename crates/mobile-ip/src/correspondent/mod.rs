@@ -9,8 +9,9 @@
 //!
 //! The home agent sends a Binding Update. Its authentication and its Identification are checked, and then this host's own
 //! packets to the home address enter a tunnel to the care-of address. Programs of the host do not notice that. An entry
-//! ends with its lifetime, with a later Binding Update (also one that is not near the clock), if there is no room, or if the care-of address is unreachable. From
-//! then on, packets go to the home network again, where the home agent tunnels them.
+//! ends with its lifetime, with a later Binding Update, if there is no room, or if the care-of address is unreachable. A later
+//! Update that is not near the clock ends it too. From then on, packets go to the home network again, where the home agent
+//! tunnels them.
 
 mod cache;
 mod replay;
