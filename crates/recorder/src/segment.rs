@@ -17,6 +17,11 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
+    /// Returns whether the acknowledgment number is valid (flag ACK). The first SYN of a connection has none.
+    pub const fn acknowledges(&self) -> bool {
+        self.segment.has(Flags::ACK)
+    }
+
     /// Returns one line for a report: addresses, flags, sequence number, acknowledgment number and payload length.
     pub fn text(&self) -> String {
         let Self { from, to, segment } = self;

@@ -95,6 +95,11 @@ impl CorrespondentConfig {
         if !wire::ipv4::is_host(self.address) {
             return Err(ConfigError::new("address", not_a_host(self.address)));
         }
+        if !self.own.is_empty() && !self.own.contains(&self.address) {
+            let own: Vec<String> = self.own.iter().map(ToString::to_string).collect();
+            let problem = format!("this host has no address {}; it has: {}", self.address, own.join(", "));
+            return Err(ConfigError::new("address", problem));
+        }
         let peers: Vec<Peer> = self.home_agents.iter().map(TrustedHomeAgent::peer).collect();
         check_peers("home_agents", &peers)?;
         if peers.iter().any(|peer| peer.address == self.address) {

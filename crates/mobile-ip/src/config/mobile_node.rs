@@ -1,8 +1,8 @@
 //! The configuration of a mobile node.
 
 use super::{
-    Peer, announcements, check_address, check_agent_peers, check_announcements, check_lifetime, check_peers,
-    yes,
+    Peer, Replay, announcements, check_address, check_agent_peers, check_announcements, check_lifetime,
+    check_peers, yes,
 };
 use crate::encapsulation;
 use crate::message::{INFINITE, Numbers, RequestFlags};
@@ -359,6 +359,10 @@ impl MobileNodeConfig {
             if is_set && !self.smooth_handoff {
                 return Err(ConfigError::new(key, "needs `smooth_handoff = true`"));
             }
+        }
+        if self.distributed_keys && self.home_agent.replay == Replay::Nonces {
+            let problem = "needs `replay = \"timestamps\"` of `home_agent`: a previous agent compares Identifications as times";
+            return Err(ConfigError::new("distributed_keys", problem));
         }
         if self.signal_hysteresis.is_some_and(|step| step > MOST_HYSTERESIS) {
             let problem = format!("must be from 0 to {MOST_HYSTERESIS} dB");

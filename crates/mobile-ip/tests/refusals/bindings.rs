@@ -33,6 +33,16 @@ fn a_correspondent_that_cannot_work_is_refused() {
     refused(correspondent("tunnel_mtu = 500"), "`tunnel_mtu`", "at least 548");
     refused(correspondent("encapsulations = ['ip-in-ip']"), "`encapsulations`", "always available");
     refused(correspondent("numbers = { update = 1 }"), "`numbers`", "must differ");
+    let config: CorrespondentConfig = table(CORRESPONDENT, "").try_into().unwrap();
+    let of_host = |own: [u8; 4]| {
+        Correspondent::new(
+            CorrespondentConfig { own: vec![Ipv4Addr::from_octets(own)], ..config.clone() },
+            Rng::new(1),
+        )
+        .map_err(|error| error.to_string())
+    };
+    assert!(of_host([10, 2, 0, 2]).is_ok());
+    refused(of_host([10, 2, 0, 3]), "`address`", "no address 10.2.0.2; it has: 10.2.0.3");
     let agents = |agents: &str| correspondent(&format!("home_agents = [{agents}]"));
     let agent = |address: &str, spi: u32| format!("{{ address = '{address}', spi = {spi}, key = '{KEY}' }}");
     refused(agents(&agent("10.1.0.2", 255)), "`home_agents`", "SPI 255 is reserved");

@@ -132,6 +132,11 @@ fn keys_that_nobody_could_use_are_refused() {
     refused(foreign_agent("numbers = { vendor = 16777216 }"), "`numbers`", "`vendor`");
     assert!(home_agent(GIVES).is_ok() && foreign_agent(TAKES).is_ok());
     assert!(mobile_node("distributed_keys = true\nsmooth_handoff = true").is_ok());
+    let nonces = format!(
+        "distributed_keys = true\nsmooth_handoff = true\n\
+         home_agent = {{ address = '10.1.0.2', spi = 256, key = '{KEY}', replay = 'nonces' }}"
+    );
+    refused(mobile_node(&nonces), "`distributed_keys`", "needs `replay");
 }
 
 #[test]

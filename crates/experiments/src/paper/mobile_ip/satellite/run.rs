@@ -80,9 +80,9 @@ impl<'a> Run<'a> {
         let arrived =
             data.filter(|(_, packet)| seen.insert(packet.id)).map(|(at, packet)| (at, packet.id)).collect();
         let acknowledged = departures(outcome, MOBILE).filter_map(|(at, packet)| {
-            let seen = segment::of(packet).filter(|seen| seen.to.port() == PORT)?;
+            let seen = segment::of(packet).filter(|seen| seen.to.port() == PORT && seen.acknowledges())?;
             let next = u64::from(seen.segment.ack.0.wrapping_sub(base));
-            // Before the handshake has ended, an acknowledgment is of no data.
+            // An acknowledgment of the handshake is of no data.
             (next < 1 << 31).then_some((at, packet.id, next))
         });
         Ok(Self {
