@@ -25,8 +25,9 @@ const RESUMED: &str = "first data";
 
 /// The time before the move that the window of the figure shows.
 const BEFORE: Duration = Duration::from_millis(800);
-/// The time after the last event at which the figure ends. The download is fast then, and would hide what was before.
-const AFTER: Duration = Duration::from_millis(60);
+/// The time after the last event at which the figure ends: the label of this event has room. The download is fast then, and would hide
+/// what was before if the figure were longer.
+const AFTER: Duration = Duration::from_millis(450);
 
 /// Takes from a run what its figure shows. A segment is on the new path if the first agent that could deliver it is the new one:
 /// the correspondent sent it after it learnt the new care-of address. The numbers are in kB, counted from the last segment before
