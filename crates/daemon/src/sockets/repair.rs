@@ -84,7 +84,8 @@ pub(super) fn export(
         window_ack: send_una, // the kernel does not keep it
         send_scale,
         receive_next,
-        receive_window: Seq(window.rcv_wup).plus(window.rcv_wnd).since(receive_next),
+        // The kernel accepts a whole segment that begins in the window, so the received bytes can go beyond the window.
+        receive_window: Seq(window.rcv_wup).plus(window.rcv_wnd).latest(receive_next).since(receive_next),
         receive_scale,
         mss: get(fd, TCP, TCP_MAXSEG)?,
         unacknowledged: sent,
