@@ -46,8 +46,8 @@ const EARLY: u32 = 64;
 const EARLY_TIME: Duration = Duration::from_secs(7);
 /// The largest number of Binding Acknowledges per second to one mobile node (not from the draft).
 const ACKNOWLEDGES: u32 = 8;
-/// The largest number of Binding Updates per second for one link address, or for one mobile node (not from the draft). A mobile node sends at most
-/// one request per second, and corrects a denied one at once.
+/// The largest number of Binding Updates per second for one link address, or for one mobile node (not from the draft). A
+/// mobile node sends at most one request per second, and corrects a denied one at once.
 const UPDATES_FROM: u32 = 4;
 /// The largest number of Binding Updates per second to one previous agent because of requests that are not authenticated
 /// (not from the draft).

@@ -119,8 +119,9 @@ impl Buffers {
         self.rings.values().flat_map(|ring| &ring.packets).for_each(|kept| each(kept.packet.id));
     }
 
-    /// Keeps a packet that arrived on `iface`, out of a tunnel from `entry`. Calls `gone` with each packet that has no place any more, and the reason. This
-    /// may be the packet itself. A packet that is larger than the limits also ends the packets before it: the ring has no gap.
+    /// Keeps a packet that arrived on `iface`, out of a tunnel from `entry`. Calls `gone` with each packet that has no place
+    /// any more, and the reason. This may be the packet itself. A packet that is larger than the limits also ends the
+    /// packets before it: the ring has no gap.
     pub(super) fn keep(
         &mut self,
         now: Instant,

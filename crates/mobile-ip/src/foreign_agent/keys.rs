@@ -24,7 +24,6 @@ const MOST: usize = 8;
 const AFTER_DELETION: Duration = Duration::from_secs(30);
 /// The reason not to keep a key: the reply does not have the Identification of the request. It is only counted.
 const KEY_OF_ANOTHER_REQUEST: Reason = Reason("key_of_another_request");
-
 /// The reason not to keep a key: there is no association with the home agent, so the reply is not authenticated to this agent. It
 /// is only counted.
 const KEY_NOT_SIGNED: Reason = Reason("key_not_signed");
