@@ -150,6 +150,28 @@ pub struct Mobile {
     pub home: usize,
     /// Mobile IP: the error of the host's clock.
     pub clock: Clock,
+    /// Mobile IP with [`Options::interfaces`]: the host's second radio; `None` if it has one radio.
+    pub second: Option<Second>,
+}
+
+/// The second radio of a mobile host. It stays in one cell, in which the first radio never is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Second {
+    /// The index in [`Draft::routers`] of the router of the cell.
+    pub cell: usize,
+    /// The times at which the cell comes within reach, goes out of reach, comes within reach again, and so on, in
+    /// milliseconds. The host begins out of reach.
+    pub turns: Vec<u64>,
+}
+
+impl Second {
+    /// Returns the times without reach after each time within reach: their begins, and their ends if they end.
+    pub(crate) fn losses(&self) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
+        self.turns
+            .chunks(2)
+            .zip(1..)
+            .filter_map(|(turns, next)| Some((*turns.get(1)?, self.turns.get(2 * next).copied())))
+    }
 }
 
 /// A move of a mobile host to another cell.
@@ -229,7 +251,8 @@ impl Draft {
             self.hosts.iter().flat_map(|host| &host.moves).map(|step| step.at + step.overlap.unsigned_abs());
         let starts = self.hosts.iter().flat_map(|host| &host.work).map(|work| work.start);
         let faults = self.faults.iter().map(Fault::ends);
-        moves.chain(starts).chain(faults).max().unwrap_or(0) + self.retune_ms
+        let turns = self.hosts.iter().filter_map(|host| host.second.as_ref()?.turns.last().copied());
+        moves.chain(turns).chain(starts).chain(faults).max().unwrap_or(0) + self.retune_ms
     }
 
     /// Returns the longest time from the end of a move until the mobile node registers, in milliseconds, if no packet is

@@ -1,9 +1,10 @@
 //! Draws a scenario from a seed. `docs/hunt.md` has the values and their probabilities.
 
 use crate::dice::Dice;
-use crate::draft::{Detection, Draft, Kind, Link, Mobile, Move, Protocol, Router, Work, mobile_name};
+use crate::draft::{Detection, Draft, Kind, Link, Mobile, Move, Protocol, Router, Second, Work, mobile_name};
 use crate::fault::{Fault, Node, Spot, What};
 use crate::options::{self, Clock, Offers, Options, Visited};
+use crate::write;
 use wire::Rng;
 
 /// The limits of a random scenario: its numbers of hosts, routers, moves, faults and bytes, and its times in
@@ -18,6 +19,8 @@ pub struct Size {
     hosts: u64,
     /// Largest number of moves of a host, if there are at most 4 hosts.
     moves: u64,
+    /// Largest number of changes of the reach of a second radio.
+    turns: u64,
     /// Longest pause between two moves of a host that does not move back and forth.
     pause: u64,
     /// Largest number of bytes of a download or an upload, if there are at most 4 hosts.
@@ -35,6 +38,7 @@ impl Size {
         routers: 6,
         hosts: 30,
         moves: 16,
+        turns: 6,
         pause: 5000,
         bytes: 500_000,
         faults: 3,
@@ -48,6 +52,7 @@ impl Size {
         routers: 4,
         hosts: 3,
         moves: 6,
+        turns: 2,
         pause: 2000,
         bytes: 150_000,
         faults: 2,
@@ -132,7 +137,7 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
     }
     both_ends(&mut dice, &mut draft);
     if protocol == Protocol::MobileIp {
-        with_options(&mut draft);
+        with_options(&mut draft, size);
     }
     // The faults are drawn last, so that no other random number of the draw depends on the faults.
     draft.faults = faults(&mut dice, &draft, size.faults);
@@ -143,13 +148,14 @@ pub fn draw(protocol: Protocol, seed: u64, size: &Size) -> Draft {
         // the host would have no link until its next move.
         if draft.faults.iter().any(|fault| matches!(fault.what, What::Cut(Spot::Air(_)))) {
             draft.options.hysteresis = None;
+            draft.hosts.iter_mut().for_each(|host| host.second = None);
         }
     }
     draft
 }
 
 /// Draws the options of Mobile IP.
-fn with_options(draft: &mut Draft) {
+fn with_options(draft: &mut Draft, size: &Size) {
     let seed = draft.seed;
     draft.options = options::draw(seed);
     for (index, router) in draft.routers.iter_mut().enumerate() {
@@ -164,7 +170,22 @@ fn with_options(draft: &mut Draft) {
         // If cells overlap, two mobile hosts hear each other only in one cell. So the home network is no link on which its
         // hosts reach each other.
         host.work.iter_mut().filter(|_| draft.options.overlaps).for_each(|work| work.peer = None);
+        host.second = draft.options.interfaces.and_then(|_| second(seed, number, host, (routers, size)));
     }
+}
+
+/// Draws the second radio of a mobile host. It has separate random numbers, as an option has.
+fn second(seed: u64, number: usize, host: &Mobile, (routers, size): (usize, &Size)) -> Option<Second> {
+    let mut dice = Dice(Rng::new(seed).fork("second").fork(&mobile_name(number)));
+    let visited = write::visited(host);
+    let others: Vec<usize> = (0..routers).filter(|cell| !visited.contains(cell)).collect();
+    let cell = dice.pick(&others).filter(|_| dice.percent(80))?;
+    let mut at = dice.between(300, 5000);
+    let turns = (0..dice.between(1, size.turns)).map(|_| {
+        at += dice.octaves(100, 4 * size.pause);
+        at
+    });
+    Some(Second { cell, turns: turns.collect() })
 }
 
 /// Draws the movement detection. It has separate random numbers, so that no other part of the draw depends on it.
@@ -253,7 +274,7 @@ fn mobile(
         let start = if protocol == Protocol::Sigma && peer.is_some() { 500 + start / 5 } else { start };
         Work { port, peer, start, kind: kind(dice, protocol, few, size.bytes) }
     });
-    Mobile { start, moves, work: work.collect(), home: 0, clock: Clock::default() }
+    Mobile { start, moves, work: work.collect(), home: 0, clock: Clock::default(), second: None }
 }
 
 /// Draws the other end of a workload: the correspondent or, in 20 % of workloads, another mobile host. With one host or

@@ -103,6 +103,9 @@ pub struct Facts {
     pub streams: BTreeMap<u16, Ends>,
     /// Arrivals of datagrams at a host's stack, by the port of the workload.
     pub datagrams: BTreeMap<u16, Arrivals>,
+    /// The registration requests of mobile hosts with two radios, by the name of the host: when each left the host, and
+    /// whether it left by the second radio.
+    pub requests: BTreeMap<String, Vec<(Instant, bool)>>,
     /// Reports of applications that have read wrong data.
     pub wrong: Vec<String>,
     /// Packets delivered to a host's stack that were for another host.

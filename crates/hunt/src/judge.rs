@@ -3,6 +3,7 @@
 
 use crate::draft::{self, Draft, Kind, Protocol, Work};
 use crate::facts::{Arrivals, CONTROL, End, Facts};
+use crate::interfaces::interface;
 use crate::timers::{self, Lost};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,13 +50,15 @@ pub enum Judge {
     Kinds,
     /// Agents with a security association sign the requests that they relay, and their replies.
     Unsigned,
+    /// A mobile node with two interfaces leaves one that has lost its link, and uses a preferred one that has a link.
+    Interface,
     /// The ledger balances, and no role has more effects in one step than the limit permits.
     Laws,
 }
 
 impl Judge {
     /// All judges, the most serious rule first.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Misled,
         Self::Loop,
         Self::Owners,
@@ -72,6 +75,7 @@ impl Judge {
         Self::Unchallenged,
         Self::Kinds,
         Self::Unsigned,
+        Self::Interface,
         Self::Laws,
     ];
 
@@ -94,6 +98,7 @@ impl Judge {
             Self::Unchallenged => "unchallenged",
             Self::Kinds => "kinds",
             Self::Unsigned => "unsigned",
+            Self::Interface => "interface",
             Self::Laws => "laws",
         }
     }
@@ -152,6 +157,7 @@ pub fn judge(draft: &Draft, facts: &Facts) -> Vec<Violation> {
         add(Judge::Served, served(draft, work, facts));
         add(Judge::Stall, stall(draft, work, facts));
     }
+    add(Judge::Interface, interface(draft, facts));
     add(Judge::Bounded, bounded(facts));
     found.sort_by_key(|violation| violation.judge);
     found.dedup_by_key(|violation| violation.judge);

@@ -12,6 +12,7 @@ pub mod draft;
 pub mod draw;
 pub mod facts;
 pub mod fault;
+mod interfaces;
 pub mod judge;
 mod kept;
 pub mod linux;

@@ -1,7 +1,7 @@
 //! Writes the roles of Mobile IP, with the options of a draft.
 
 use crate::draft::{Detection, Draft, Protocol};
-use crate::options::{Backup, Buffer, CareOf, Clock, KeepWhen, Offers, Style, Tunnel, Visited};
+use crate::options::{Backup, Buffer, CareOf, Clock, Interfaces, KeepWhen, Offers, Style, Tunnel, Visited};
 use std::fmt::Write;
 
 /// The key of the security associations between mobile nodes and home agents.
@@ -17,8 +17,9 @@ const MISSING: u8 = 250;
 pub(crate) fn table(draft: &Draft) -> String {
     let replay = if draft.options.has_nonces { "replay = \"nonces\"\n" } else { "" };
     let smooth = if draft.options.is_smooth { "smooth_handoff = true\n" } else { "" };
+    let keys = if draft.options.has_distributed_keys { "distributed_keys = true\n" } else { "" };
     let buffer = draft.options.buffer.map_or_else(String::new, buffer);
-    format!("\n[mobile-ip]\nkey = \"{KEY}\"\n{replay}{smooth}{buffer}")
+    format!("\n[mobile-ip]\nkey = \"{KEY}\"\n{replay}{smooth}{keys}{buffer}")
 }
 
 /// Returns the line of the packets that foreign agents keep.
@@ -171,6 +172,7 @@ pub(crate) fn mobile_node(draft: &Draft, host: usize) -> Vec<String> {
         let _ = write!(keys, ", signal_hysteresis = {hysteresis}");
     }
     backup(draft, host, &mut keys);
+    interfaces(draft, host, &mut keys);
     if options.has_challenge {
         let agent = |index: usize| association(&format!("10.{}.0.1", index + 1), VISITORS_KEY, "");
         let agents: Vec<String> = (0..draft.routers.len()).map(agent).collect();
@@ -186,6 +188,22 @@ pub(crate) fn mobile_node(draft: &Draft, host: usize) -> Vec<String> {
         roles.push("{ kind = \"dhcp/client\" }".to_owned());
     }
     roles
+}
+
+/// Writes the second interface of a mobile node, if it has one.
+fn interfaces(draft: &Draft, host: usize, keys: &mut String) {
+    let has_second = draft.hosts.get(host).is_some_and(|host| host.second.is_some());
+    let Some(Interfaces { is_second_preferred, hysteresis_ms, is_make_before_break }) =
+        draft.options.interfaces.filter(|_| has_second)
+    else {
+        return;
+    };
+    let [first, second] = [!is_second_preferred, is_second_preferred].map(u8::from);
+    let _ = write!(
+        keys,
+        ", preference = {first}, further_interfaces = [{{ name = \"air2\", preference = {second} }}], \
+         interface_hysteresis = \"{hysteresis_ms}ms\", make_before_break = {is_make_before_break}"
+    );
 }
 
 /// Writes the home agents of a mobile node, if it has several.

@@ -53,6 +53,21 @@ pub struct Options {
     pub has_cache: bool,
     /// The packets that foreign agents keep for smooth handoffs; `None` if they keep none.
     pub buffer: Option<Buffer>,
+    /// Whether home agents distribute the keys of smooth handoffs.
+    pub has_distributed_keys: bool,
+    /// How mobile nodes with two radios choose between them; `None` if each has one radio.
+    pub interfaces: Option<Interfaces>,
+}
+
+/// How a mobile node with two interfaces chooses between them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interfaces {
+    /// Whether the second interface is preferred. Otherwise the first one.
+    pub is_second_preferred: bool,
+    /// The value of `interface_hysteresis` in milliseconds.
+    pub hysteresis_ms: u64,
+    /// The value of `make_before_break`.
+    pub is_make_before_break: bool,
 }
 
 /// The packets that foreign agents keep for their visitors.
@@ -190,6 +205,8 @@ impl Options {
         is_smooth: false,
         has_cache: false,
         buffer: None,
+        has_distributed_keys: false,
+        interfaces: None,
     };
 
     /// Returns whether the mobile nodes have co-located care-of addresses.
@@ -219,7 +236,9 @@ impl Options {
             Self { has_agent_keys: usual.has_agent_keys, ..self },
             Self { is_single_binding: usual.is_single_binding, ..self },
             Self { hysteresis: usual.hysteresis, ..self },
-            Self { is_smooth: usual.is_smooth, buffer: None, ..self },
+            Self { is_smooth: usual.is_smooth, buffer: None, has_distributed_keys: false, ..self },
+            Self { has_distributed_keys: false, ..self },
+            Self { interfaces: usual.interfaces, ..self },
             Self { buffer: usual.buffer, ..self },
             Self { has_cache: usual.has_cache, ..self },
         ]
@@ -250,6 +269,16 @@ pub fn draw(seed: u64) -> Options {
     };
     let overlaps = is("overlap", 15);
     let is_smooth = is("smooth", 30);
+    let has_nonces = is("nonces", 30);
+    let interfaces = {
+        let mut dice = dice("interfaces");
+        let hysteresis_ms = if dice.percent(50) { 2000 } else { dice.octaves(1, 4000) };
+        Interfaces {
+            is_second_preferred: dice.percent(70),
+            hysteresis_ms,
+            is_make_before_break: dice.percent(70),
+        }
+    };
     let buffer = {
         let mut dice = dice("buffer");
         let when = [KeepWhen::Always, KeepWhen::Always, KeepWhen::LinkDown, KeepWhen::Request];
@@ -268,7 +297,7 @@ pub fn draw(seed: u64) -> Options {
         is_reverse_required: reverse.is_some() && is("required", 30),
         has_bindings: is("bindings", 25),
         overlaps,
-        has_nonces: is("nonces", 30),
+        has_nonces,
         has_challenge: is("challenge", 20),
         is_home_first: !is("home-first", 25),
         backup,
@@ -284,6 +313,11 @@ pub fn draw(seed: u64) -> Options {
         is_smooth,
         has_cache: is("cache", 30),
         buffer: Some(buffer).filter(|_| is_smooth && is("buffers", 70)),
+        // With nonces, keys cannot be distributed.
+        has_distributed_keys: is_smooth && !has_nonces && is("distributed-keys", 40),
+        // A mobile node has co-located care-of addresses on one interface only.
+        interfaces: Some(interfaces)
+            .filter(|_| care_of == CareOf::Agent && !overlaps && is("second-interface", 30)),
         hysteresis: (overlaps && is("hysteresis", 40)).then(|| dice("decibels").between(0, 20) as u8),
     }
 }

@@ -28,6 +28,8 @@ pub enum Plant {
     Hang,
     /// No datagram arrives after the first 5 s of the run.
     Unserved,
+    /// A mobile node stays on its preferred second interface when the cell of this interface is out of reach.
+    Stuck,
     /// Each read of an application is 10 minutes late.
     Stall,
     /// SCTP data are sent to addresses that are not confirmed.
@@ -54,7 +56,7 @@ pub enum Plant {
 
 impl Plant {
     /// All planted mistakes.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Misled,
         Self::Loop,
         Self::Circle,
@@ -66,6 +68,7 @@ impl Plant {
         Self::Doubled,
         Self::Hang,
         Self::Unserved,
+        Self::Stuck,
         Self::Stall,
         Self::Unconfirmed,
         Self::Unbound,
@@ -87,6 +90,7 @@ impl Plant {
             Self::Owners => Judge::Owners,
             Self::Lost | Self::Doubled | Self::Hang => Judge::Stream,
             Self::Unserved => Judge::Served,
+            Self::Stuck => Judge::Interface,
             Self::Stall => Judge::Stall,
             Self::Unconfirmed => Judge::Unconfirmed,
             Self::Unbound | Self::Diverted => Judge::Unbound,

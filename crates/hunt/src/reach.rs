@@ -61,7 +61,7 @@ impl Draft {
         if self.options.overlaps {
             return (0..self.routers.len()).collect();
         }
-        let mut cells = BTreeSet::new();
+        let mut cells: BTreeSet<usize> = host.second.iter().map(|second| second.cell).collect();
         let mut here = host.start;
         let mut since = 0;
         for step in &host.moves {

@@ -1,12 +1,13 @@
 //! Runs one draft in the simulator.
 
-use crate::draft::{Draft, Kind};
+use crate::draft::{Draft, Kind, Mobile, mobile_name};
 use crate::facts::Facts;
 use crate::judge::{Violation, judge};
 use crate::plant::Plant;
 use crate::watch::Watch;
 use crate::write;
 use scenario::{Plan, Scenario};
+use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
 /// A seed that is a multiple of this number is run a second time, with all records. The second run must have no doubt:
@@ -78,5 +79,21 @@ pub(crate) fn watch(draft: &Draft, plan: &Plan, plant: Option<Plant>) -> Watch {
     let expected = works().filter(|work| !is_datagrams(work.kind)).count();
     let quiet = if works().any(|work| is_datagrams(work.kind)) { draft.stop() } else { draft.last_change() };
     let quiet = Instant::ZERO + Duration::from_millis(quiet + 2000);
-    Watch::new(plan, expected, quiet, plant)
+    let mut watch = Watch::new(plan, expected, quiet, plant);
+    if plant == Some(Plant::Stuck) {
+        watch.stuck = stuck(draft);
+    }
+    watch
+}
+
+/// Returns the times in which no request of a mobile host leaves by its first radio, if it stays on a second one that is out of
+/// reach.
+fn stuck(draft: &Draft) -> BTreeMap<String, Vec<(Instant, Instant)>> {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let of = |(number, host): (usize, &Mobile)| {
+        let losses = host.second.as_ref()?.losses();
+        let times = losses.map(|(from, to)| (at(from), to.map_or(Instant::NEVER, at))).collect();
+        Some((mobile_name(number), times))
+    };
+    draft.hosts.iter().enumerate().filter_map(of).collect()
 }

@@ -63,6 +63,7 @@ pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
         | Plant::Leaked
         | Plant::KeptOn
         | Plant::Stale
+        | Plant::Stuck
         | Plant::Replayed
         | Plant::Bypassed
         | Plant::Unchallenged
@@ -86,6 +87,11 @@ pub fn finds(plant: Plant, seeds: u64) -> Option<(Protocol, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_planted_node_on_a_lost_interface_is_found() {
+        assert!(finds(Plant::Stuck, 200).is_some());
+    }
 
     #[test]
     fn planted_leaks_of_kept_packets_are_found() {

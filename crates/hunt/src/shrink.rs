@@ -57,6 +57,11 @@ fn candidates(draft: &Draft) -> Vec<Draft> {
         with(&|draft| {
             draft.options = options;
             draft.hosts.iter_mut().filter(|_| !options.has_homes).for_each(|host| host.home = 0);
+            draft
+                .hosts
+                .iter_mut()
+                .filter(|_| options.interfaces.is_none())
+                .for_each(|host| host.second = None);
         });
     }
     with(&|draft| draft.routers.iter_mut().for_each(|router| router.clock = Clock::default()));
@@ -70,6 +75,12 @@ fn candidates(draft: &Draft) -> Vec<Draft> {
         with(&|draft| cut_moves(draft, index, moves / 2, moves));
         with(&|draft| cut_moves(draft, index, 0, moves / 2));
         (0..moves).rev().for_each(|step| with(&|draft| cut_moves(draft, index, step, step + 1)));
+        with(&|draft| draft.hosts[index].second = None);
+        for turn in (0..host.second.as_ref().map_or(0, |second| second.turns.len())).rev() {
+            with(&|draft| {
+                draft.hosts[index].second.iter_mut().for_each(|second| second.turns.truncate(turn));
+            });
+        }
         for work in (0..host.work.len()).rev().filter(|_| host.work.len() > 1) {
             with(&|draft| drop_at(&mut draft.hosts[index].work, work));
         }
@@ -132,7 +143,9 @@ fn unvisited(draft: &mut Draft) {
     // If the last child of a node is removed, the node becomes a leaf and gets a cell. No host is ever in it.
     for index in (1..draft.routers.len()).rev() {
         let comes = draft.hosts.iter().any(|host| {
-            crate::write::visited(host).contains(&index) || (draft.options.has_homes && host.home == index)
+            crate::write::visited(host).contains(&index)
+                || host.second.as_ref().is_some_and(|second| second.cell == index)
+                || (draft.options.has_homes && host.home == index)
         });
         let is_parent = tree && draft.routers.iter().skip(1).any(|router| router.parent == index);
         let fails = draft.faults.iter().any(|fault| fault.router() == Some(index));
@@ -151,6 +164,7 @@ fn remove_router(draft: &mut Draft, index: usize) {
     for host in &mut draft.hosts {
         host.start = lower(host.start);
         host.home = lower(host.home);
+        host.second.iter_mut().for_each(|second| second.cell = lower(second.cell));
         host.moves.iter_mut().for_each(|step| step.to = lower(step.to));
     }
     for fault in &mut draft.faults {

@@ -1,7 +1,7 @@
 //! The waits that paths and timers explain: how long an application may wait for reasons outside the protocol under
 //! test. Each number is a rule of a transport or of a registration, or follows from the draft or from the lost packets.
 
-use crate::draft::{Draft, Kind, Protocol, Work};
+use crate::draft::{Draft, Kind, Mobile, Protocol, Work};
 use crate::fault::What;
 use crate::options::{Backup, CareOf};
 use wire::{Duration, Instant};
@@ -188,6 +188,7 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     let round_trip = draft.worst_round_trip() as f64;
     let mut gaps: Vec<Gap> = Vec::new();
     for host in owner.into_iter().chain(peer) {
+        gaps.extend(turned(draft, host));
         let mut before = None;
         if draft.options.backup == Backup::Needed {
             gaps.push((0.0, detour(draft) + 2.0 * round_trip));
@@ -223,6 +224,18 @@ fn pathless(draft: &Draft, work: &Work) -> Vec<Gap> {
     }
     gaps.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
     gaps
+}
+
+/// Returns the times in which a host with two radios registers by the other one: when the second radio is lost, and when it is
+/// used because it is preferred. The registration is late by the pause between two of them, and by the detour to another
+/// home agent.
+fn turned(draft: &Draft, host: &Mobile) -> Vec<Gap> {
+    let Some((second, interfaces)) = host.second.as_ref().zip(draft.options.interfaces) else {
+        return Vec::new();
+    };
+    let late = 2.0 * draft.worst_round_trip() as f64 + PAUSE + detour(draft) + draft.retune_ms as f64;
+    let turns = second.turns.iter().zip([0, interfaces.hysteresis_ms].into_iter().cycle().skip(1));
+    turns.map(|(at, after)| ((at + after) as f64, (at + after) as f64 + late)).collect()
 }
 
 /// Returns the longest time-out in seconds after a time without a path, because a message of DHCP was lost. 0 if the

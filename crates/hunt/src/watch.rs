@@ -3,6 +3,7 @@
 use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
 use crate::registrations::{Registrations, Rule, has_role};
+use mobile_ip::message::PORT;
 use node::{AppChange, AppEvent, Mark, StreamId, Value};
 use recorder::ledger::Running;
 use scenario::Plan;
@@ -10,7 +11,7 @@ use sctp::message::{Chunk, Packet as Sctp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use trace::{EventKind, HostId, What, Witness};
 use wire::ipv4::{Header, TCP, UDP};
-use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, tunnel};
+use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, tunnel, udp};
 
 /// Largest number of times that a packet may cross one link in one direction. If a host returns to a cell, a packet may
 /// follow it over the same link, and a semisoft handoff makes copies. A correct protocol needs fewer crossings.
@@ -19,6 +20,8 @@ pub const CROSSINGS: u8 = 8;
 const DUPLICATED_CROSSINGS: u8 = 16;
 /// Largest number of findings of one kind that are kept.
 const KEPT: usize = 8;
+/// The type of a Registration Request (RFC 5944, section 3.3).
+const REQUEST: u8 = 1;
 
 /// A path of an association: the host, an address of its peer, the host's port, and the peer's port.
 type Path = (HostId, Ipv4Addr, u16, u16);
@@ -65,6 +68,10 @@ pub struct Watch {
     has_numbers: bool,
     /// Whether links duplicate frames.
     has_duplicates: bool,
+    /// The second radio of each host that has one.
+    second: BTreeMap<HostId, Iface>,
+    /// With the planted mistake [`Plant::Stuck`]: the times in which no request of a mobile host leaves by its first radio.
+    pub(crate) stuck: BTreeMap<String, Vec<(Instant, Instant)>>,
 }
 
 impl Watch {
@@ -101,6 +108,8 @@ impl Watch {
             now: Instant::ZERO,
             has_numbers: true,
             has_duplicates: plan.text.contains("\nduplicate = "),
+            second: second_radios(plan),
+            stuck: BTreeMap::new(),
         }
     }
 
@@ -142,6 +151,21 @@ impl Watch {
                 let first = || Arrivals::first(at);
                 self.facts.datagrams.entry(port).and_modify(|some| some.another(at)).or_insert_with(first);
             }
+        }
+    }
+
+    /// Notes the interface of a registration request of a host with two radios.
+    fn requested(&mut self, at: Instant, host: HostId, iface: Iface, packet: &Packet) {
+        let Some(second) = self.second.get(&host).copied() else { return };
+        let Ok((header, payload)) = Header::parse(&packet.bytes) else { return };
+        let is_request = udp::Datagram::parse(payload, header.src, header.dst)
+            .is_ok_and(|datagram| datagram.dst_port == PORT && datagram.payload.first() == Some(&REQUEST));
+        let name = self.name(host);
+        let is_silent =
+            |times: &Vec<(Instant, Instant)>| times.iter().any(|(from, to)| (*from..*to).contains(&at));
+        let is_hidden = iface != second && self.stuck.get(&name).is_some_and(is_silent);
+        if is_request && !is_hidden {
+            self.facts.requests.entry(name).or_default().push((at, iface == second));
         }
     }
 
@@ -431,6 +455,7 @@ impl Witness for Watch {
         } else {
             self.crosses(at, host, iface, packet);
             self.association(at, host, packet, true);
+            self.requested(at, host, iface, packet);
         }
         if let Some((rule, text)) = self.registrations.sent(at, host, iface, packet) {
             let facts = &mut self.facts;
@@ -476,6 +501,15 @@ impl Witness for Watch {
     fn is_full(&self) -> bool {
         self.now > self.quiet && (self.over || self.expected == 0)
     }
+}
+
+/// Returns the second radio of each host that has one.
+fn second_radios(plan: &Plan) -> BTreeMap<HostId, Iface> {
+    let second = |host| {
+        let index = plan.interface_names(host).iter().position(|name| name == "air2")?;
+        Some((host, Iface(index as u16 + 1)))
+    };
+    (0..plan.len() as u32).map(HostId).filter_map(second).collect()
 }
 
 #[cfg(test)]

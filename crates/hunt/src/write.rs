@@ -1,6 +1,6 @@
 //! Writes a draft as a TOML scenario file, as a user would write it.
 
-use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Work, mobile_name};
+use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Second, Work, mobile_name};
 use crate::fault::{Fault, Node, Spot, What};
 use crate::mobile_ip::{self, KEY};
 use std::collections::BTreeMap;
@@ -252,7 +252,11 @@ fn mobile(draft: &Draft, number: usize, host: &Mobile, out: &mut String) {
         courses(host)
     } else {
         let address = mobile_ip::home_address(draft, number);
-        let signals = if draft.options.hysteresis.is_some() { signals(draft, host) } else { String::new() };
+        let signals = match &host.second {
+            Some(second) => reach(draft, second),
+            None if draft.options.hysteresis.is_some() => signals(draft, host),
+            None => String::new(),
+        };
         format!("address = \"{address}\"\n{signals}{}{}", mobile_ip::clock(host.clock), tcp(draft))
     };
     let _ = writeln!(out, "\n[host.m{number}]\n{keys}{}", list(&roles));
@@ -271,12 +275,23 @@ fn protocol_roles(draft: &Draft, number: usize, host: &Mobile) -> Vec<String> {
         format!("{{ at = \"{}\", to = \"{}\"{kind} }}", time(step.at), name(step.to))
     };
     let moves = host.moves.iter().map(step).collect::<Vec<_>>().join(", ");
-    let roam = format!("{{ kind = \"apps/roam\", start = \"{start}\", moves = [{moves}] }}");
+    // A mobile node with several interfaces reports its handoffs itself.
+    let handoffs = if host.second.is_some() { ", handoffs = false" } else { "" };
+    let roam = format!("{{ kind = \"apps/roam\", start = \"{start}\", moves = [{moves}]{handoffs} }}");
+    // It tunes when it hears the cell.
+    let second = host.second.as_ref().map(|second| {
+        let (cell, number) = (name(second.cell), second.cell + 1);
+        format!(
+            "{{ kind = \"apps/roam\", interface = \"air2\", places = [{{ name = \"{cell}\", cell = {number} }}], follow = 3{handoffs} }}"
+        )
+    });
     match draft.protocol {
         Protocol::CellularIp => {
             vec![format!("{{ kind = \"cellular-ip/mobile\", start = \"{start}\", moves = [{moves}] }}")]
         }
-        Protocol::MobileIp => [mobile_ip::mobile_node(draft, number), vec![roam]].concat(),
+        Protocol::MobileIp => {
+            mobile_ip::mobile_node(draft, number).into_iter().chain([roam]).chain(second).collect()
+        }
         Protocol::IndirectTcp => {
             let relay = "{ kind = \"indirect-tcp/mobile-host\" }".to_owned();
             [mobile_ip::mobile_node(draft, number), vec![relay, roam]].concat()
@@ -328,6 +343,23 @@ fn courses(host: &Mobile) -> String {
     for (cell, course) in points {
         let course: Vec<String> =
             course.into_iter().map(|(at, strength)| format!("[\"{}\", {strength}]", time(at))).collect();
+        let _ = writeln!(out, "course.{} = [{}]", cell + 1, course.join(", "));
+    }
+    out
+}
+
+/// Returns the lines of the scenario file for a host with two radios of Mobile IP: the cell of the second one is within
+/// reach at times, and all others always.
+fn reach(draft: &Draft, second: &Second) -> String {
+    let mut out = "radios = 2\n".to_owned();
+    for cell in draft.cells() {
+        let mut strength = if cell == second.cell { SILENT } else { HEARD };
+        let mut course = vec![format!("[\"0ms\", {strength}]")];
+        for at in second.turns.iter().copied().filter(|_| cell == second.cell).map(time) {
+            course.push(format!("[\"{at}\", {strength}]"));
+            strength = HEARD + SILENT - strength;
+            course.push(format!("[\"{at}\", {strength}]"));
+        }
         let _ = writeln!(out, "course.{} = [{}]", cell + 1, course.join(", "));
     }
     out

@@ -36,6 +36,7 @@ pub(crate) fn draft(kind: Kind) -> Draft {
             work: vec![work],
             home: 0,
             clock: Clock::default(),
+            second: None,
         }],
         faults: Vec::new(),
         detection: Detection::DEFAULT,

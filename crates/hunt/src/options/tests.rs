@@ -32,6 +32,15 @@ fn each_value_of_an_option_is_drawn() {
     share(|options| options.hysteresis.is_some());
     share(|options| options.is_smooth);
     share(|options| options.has_cache);
+    share(|options| options.has_distributed_keys);
+    share(|options| options.interfaces.is_some());
+    let interfaces = || all.iter().filter_map(|options| options.interfaces);
+    assert!(interfaces().any(|found| found.is_second_preferred && found.is_make_before_break));
+    assert!(interfaces().any(|found| !found.is_second_preferred));
+    assert!(interfaces().any(|found| !found.is_make_before_break));
+    assert!(
+        all.iter().all(|options| options.is_smooth && !options.has_nonces || !options.has_distributed_keys)
+    );
     for when in [KeepWhen::Always, KeepWhen::LinkDown, KeepWhen::Request] {
         assert!(
             all.iter().filter_map(|options| options.buffer).any(|buffer| buffer.when == when),

@@ -18,8 +18,14 @@ fn draft() -> Draft {
     };
     let step = |at, to| Move { at, to, soft: false, overlap: 0 };
     let work = |port, peer| Work { port, peer, start: 500, kind: Kind::Down(1000) };
-    let mobile =
-        |start, moves, work| Mobile { start, moves, work: vec![work], home: 0, clock: Clock::default() };
+    let mobile = |start, moves, work| Mobile {
+        start,
+        moves,
+        work: vec![work],
+        home: 0,
+        clock: Clock::default(),
+        second: None,
+    };
     Draft {
         protocol: Protocol::MobileIp,
         seed: 1,
