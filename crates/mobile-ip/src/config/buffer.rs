@@ -29,6 +29,7 @@ pub struct Buffering {
     pub bytes: Option<usize>,
     /// The maximum number of bytes that are kept for all visitors of the agent, not less than `bytes`; default 67108864 (64
     /// MiB). If a packet needs more, the oldest packets of the visitor with the most bytes are dropped.
+    #[schemars(range(min = 576))]
     pub total_bytes: usize,
     /// How long a packet is kept, greater than zero; default `10s`.
     #[serde(deserialize_with = "span")]
@@ -107,23 +108,27 @@ impl Buffering {
         }
     }
 
-    /// Checks the values. An error names the table, the key and the problem.
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+    /// Checks the values. An error has the path of the key from the agent's table on, and the problem.
+    pub fn check(&self) -> Result<(), ConfigError> {
         let limits = self.limits();
-        let problem = if !(1..=MOST_PACKETS).contains(&self.packets) {
-            format!("`packets` must be from 1 to {MOST_PACKETS}")
+        let (key, problem) = if !(1..=MOST_PACKETS).contains(&self.packets) {
+            ("buffer.packets", format!("must be from 1 to {MOST_PACKETS}"))
         } else if limits.bytes < FEWEST_BYTES {
-            format!(
-                "`bytes` must be at least {FEWEST_BYTES}, which each host must accept (RFC 791, section 3.1)"
-            )
+            let problem = format!(
+                "must be at least {FEWEST_BYTES}, which each host must accept (RFC 791, section 3.1)"
+            );
+            ("buffer.bytes", problem)
         } else if limits.total_bytes < limits.bytes {
-            format!("`total_bytes` must be at least {}, the bytes of one visitor", limits.bytes)
+            let problem = format!("must be at least {}, the bytes of one visitor", limits.bytes);
+            ("buffer.total_bytes", problem)
         } else if self.max_age.is_zero() {
-            "`max_age` must be greater than zero".to_owned()
+            ("buffer.max_age", "must be greater than zero".to_owned())
+        } else if self.rate != Self::default().rate && self.drain != Drain::Paced {
+            ("buffer.rate", "needs `drain = \"paced\"`: otherwise the packets are sent at once".to_owned())
         } else {
             return Ok(());
         };
-        Err(ConfigError::new("buffer", problem))
+        Err(ConfigError::new(key, problem))
     }
 }
 
@@ -150,15 +155,16 @@ mod tests {
     #[test]
     fn impossible_values_are_refused() {
         for (text, key) in [
-            ("packets = 0", "`packets`"),
-            ("packets = 1001", "`packets`"),
-            ("bytes = 575", "`bytes`"),
-            ("total_bytes = 1499", "`total_bytes`"),
-            ("packets = 100\ntotal_bytes = 149999", "`total_bytes`"),
-            ("max_age = \"0s\"", "`max_age`"),
+            ("packets = 0", "buffer.packets"),
+            ("packets = 1001", "buffer.packets"),
+            ("bytes = 575", "buffer.bytes"),
+            ("total_bytes = 1499", "buffer.total_bytes"),
+            ("packets = 100\ntotal_bytes = 149999", "buffer.total_bytes"),
+            ("max_age = \"0s\"", "buffer.max_age"),
+            ("rate = \"64kb/s\"", "buffer.rate"),
         ] {
             let error = of(text).check().unwrap_err();
-            assert!(error.key == "buffer" && error.problem.starts_with(key), "{text}: {error}");
+            assert_eq!(error.key, key, "{text}: {error}");
         }
         for text in ["rate = \"0Mb/s\"", "rate = 5", "when = \"never\"", "size = 1", "drain = \"fast\""] {
             assert!(toml::from_str::<Buffering>(text).is_err(), "{text}");

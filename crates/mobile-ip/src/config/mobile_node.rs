@@ -45,6 +45,7 @@ pub struct MobileNodeConfig {
     /// The weakest signal, in dBm, with which `interface` is usable: see `further_interfaces`. Without this key, signals do not
     /// matter.
     #[serde(default)]
+    #[schemars(range(min = -130, max = 0))]
     pub weakest_signal: Option<i16>,
     /// Further interfaces, at most 7, for example of a satellite beside a wireless LAN (not from an RFC). The mobile node hears
     /// agents on all interfaces, and uses one. `movement` decides between the agents of one interface. An interface is usable
@@ -355,6 +356,7 @@ impl MobileNodeConfig {
             ("named_packets", self.named_packets > 0),
             ("ask_to_keep", self.ask_to_keep),
             ("distributed_keys", self.distributed_keys),
+            ("cache_lifetime", self.cache_lifetime != cache_lifetime()),
         ] {
             if is_set && !self.smooth_handoff {
                 return Err(ConfigError::new(key, "needs `smooth_handoff = true`"));
@@ -426,9 +428,14 @@ impl MobileNodeConfig {
         if !self.further_interfaces.is_empty() && self.care_of != CareOf::Agent {
             return wrong("needs `care_of = \"agent\"`");
         }
-        let mut known = BTreeSet::from([self.interface.as_str()]);
-        if let Some(twice) = self.further_interfaces.iter().find(|further| !known.insert(&further.name)) {
-            return wrong(&format!("`{}` must be listed once", twice.name));
+        let mut known = BTreeSet::new();
+        for FurtherInterface { name, .. } in &self.further_interfaces {
+            if *name == self.interface {
+                return wrong(&format!("`{name}` is `interface` already"));
+            }
+            if !known.insert(name) {
+                return wrong(&format!("`{name}` must be listed once"));
+            }
         }
         let signals = RANGE_OF_SIGNALS;
         if self.weakest_signal.is_some_and(|weakest| !signals.contains(&weakest)) {
@@ -441,7 +448,18 @@ impl MobileNodeConfig {
         if self.interface_hysteresis > LONGEST_HYSTERESIS {
             return Err(ConfigError::new("interface_hysteresis", "must be at most 10min"));
         }
-        Ok(())
+        let without_effect = [
+            ("preference", self.preference != 0),
+            ("weakest_signal", self.weakest_signal.is_some()),
+            ("interface_hysteresis", self.interface_hysteresis != interface_hysteresis()),
+            ("make_before_break", !self.make_before_break),
+        ];
+        match without_effect.into_iter().find(|(_, is_set)| *is_set && self.further_interfaces.is_empty()) {
+            Some((key, _)) => {
+                Err(ConfigError::new(key, "needs `further_interfaces`: there is one interface"))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -86,9 +86,22 @@ impl Numbers {
     /// Checks the numbers. An error names the key `numbers` and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         let error = |problem: &str| Err(ConfigError::new("numbers", problem));
-        let messages = [self.warning, self.request, self.update, self.acknowledge, self.buffer_control];
-        if !distinct(&messages) || messages.iter().any(|kind| MESSAGES.contains(kind)) {
-            return error("the five message types must differ from each other, and from 1, 3 and 4");
+        let messages = [
+            ("warning", self.warning),
+            ("request", self.request),
+            ("update", self.update),
+            ("acknowledge", self.acknowledge),
+            ("buffer_control", self.buffer_control),
+        ];
+        for (at, (name, kind)) in messages.into_iter().enumerate() {
+            if MESSAGES.contains(&kind) {
+                return error(&format!("`{name}` is {kind}, but 1, 3 and 4 are types of registrations"));
+            }
+            if let Some((other, _)) = messages.iter().take(at).find(|(_, earlier)| *earlier == kind) {
+                return error(&format!(
+                    "`{other}` and `{name}` are both {kind}; each message type must differ"
+                ));
+            }
         }
         let extensions = self.extensions();
         if !distinct(&extensions) || extensions.iter().any(|kind| EXTENSIONS.contains(kind)) {

@@ -204,7 +204,7 @@ impl Setting {
                 _ => {
                     let what = if depth > 0 { "table" } else { "role and no table" };
                     let nearest = did_you_mean(step, known.iter().map(String::as_str));
-                    let known = known.join(", ");
+                    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                     return Err(format!(
                         "`{name}`: there is no {what} `{step}`{nearest}; there are: {known}"
                     ));
@@ -246,6 +246,7 @@ fn is_optional(path: &[String], key: &str) -> bool {
         ["segment", _] => ["burst", "contention"].contains(&key),
         ["chain", _] => key == "contention",
         ["radio"] => key == "scan",
+        ["mobile-ip"] => key == "buffer",
         _ => false,
     }
 }

@@ -40,9 +40,25 @@ pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> 
         })
         .collect();
     begin_with(&mut places, start.as_deref())?;
+    check_places(&places, role)?;
     default(role, "places", places);
     default(role, "interface", AIR);
     Ok(())
+}
+
+/// Checks that the cells of the key `places` are cells of the scenario, whose places are `known`.
+fn check_places(known: &[Value], role: &Table) -> Result<(), String> {
+    let cell = |place: &Value| place.get("cell").and_then(Value::as_integer);
+    let mut known: Vec<i64> = known.iter().filter_map(cell).collect();
+    known.sort_unstable();
+    let mut given = role.get("places").and_then(Value::as_array).into_iter().flatten().filter_map(cell);
+    match given.find(|cell| !known.contains(cell)) {
+        Some(cell) => {
+            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+            Err(format!("`places`: there is no cell {cell}; there are: {}", known.join(", ")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Replaces a value such as `mobile:9000` of `key` by the address of the host `mobile` and the same port.

@@ -4,12 +4,13 @@ use super::{Around, default, hosts_of};
 use crate::file::Scenario;
 use crate::file::layout::Layout;
 use crate::file::networks::AIR;
-use ::mobile_ip::config::{Buffering, Replay};
-use ::mobile_ip::message::Algorithm;
+use crate::plan::HostPlan;
+use ::mobile_ip::config::{Buffering, KeepWhen, Replay};
+use ::mobile_ip::message::{Algorithm, Numbers};
 use auth::{Key, hmac_sha256};
+use roles::RoleConfig;
 use schemars::JsonSchema;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
 use wire::InterfaceAddress;
@@ -45,17 +46,9 @@ pub(crate) struct MobileIp {
     pub(crate) distributed_keys: bool,
     /// Which packets all foreign agents keep for their visitors: the table `buffer` of a `mobile-ip/foreign-agent` [default: none
     /// are kept]. It needs `smooth_handoff`.
-    #[serde(default, deserialize_with = "buffer")]
+    #[serde(default)]
     #[schemars(with = "Option<Buffering>")]
     pub(crate) buffer: Option<Table>,
-}
-
-/// Reads the table `buffer`, so that an error names its key. The values stay as they are in the file: they are filled in into
-/// each foreign agent.
-fn buffer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Table>, D::Error> {
-    let table = Table::deserialize(deserializer)?;
-    Buffering::deserialize(Value::Table(table.clone())).map_err(D::Error::custom)?;
-    Ok(Some(table))
 }
 
 const fn first_spi() -> u32 {
@@ -65,12 +58,27 @@ const fn first_spi() -> u32 {
 impl MobileIp {
     /// Checks the security association as the role of an agent does. An error has the name of the key, and the
     /// problem.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(super) fn check(&self) -> Result<(), (String, String)> {
+        let needs =
+            |key: &str, why: &str| Err((key.to_owned(), format!("needs `smooth_handoff = true`: {why}")));
         if self.distributed_keys && !self.smooth_handoff {
-            let problem = "needs `smooth_handoff = true`: the keys are used for nothing else";
-            return Err(("distributed_keys", problem.to_owned()));
+            return needs("distributed_keys", "the keys are used for nothing else");
+        }
+        if self.distributed_keys && self.replay == Replay::Nonces {
+            let problem =
+                "needs `replay = \"timestamps\"`: a previous agent compares Identifications as times";
+            return Err(("distributed_keys".to_owned(), problem.to_owned()));
+        }
+        if self.buffer.is_some() && !self.smooth_handoff {
+            return needs("buffer", "without it, kept packets are never sent");
+        }
+        if let Some(buffer) = &self.buffer {
+            let buffer: Buffering = serde_path_to_error::deserialize(Value::Table(buffer.clone()))
+                .map_err(|error| below("buffer", error.path(), error.inner().message()))?;
+            buffer.check().map_err(|error| (error.key.to_owned(), error.problem))?;
         }
         ::mobile_ip::config::check_association(self.spi, &self.key)
+            .map_err(|(key, problem)| (key.to_owned(), problem))
     }
 }
 
@@ -89,12 +97,9 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
     if hosts_of(around.scenario, CORRESPONDENT).next().is_some() {
         default(role, "direct_tunnels", true);
     }
-    let Some(shared) = around.scenario.mobile_ip.as_ref() else { return Ok(()) };
-    if !shared.smooth_handoff {
-        let problem =
-            "`buffer` in [mobile-ip] needs `smooth_handoff = true`: without it, kept packets are never sent";
-        return if shared.buffer.is_some() { Err(problem.to_owned()) } else { Ok(()) };
-    }
+    let Some(shared) = around.scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) else {
+        return Ok(());
+    };
     let agent = address_of(around.layout, around.host)?;
     default(role, "smooth_handoff", true);
     if shared.distributed_keys {
@@ -115,6 +120,105 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
         default(role, "buffer", buffer.clone());
     }
     Ok(())
+}
+
+/// Checks the roles of all hosts together: values that must agree, and keys that have no effect because no other host has the
+/// counterpart. An error has the path of the key, and the problem.
+pub(super) fn check_together(hosts: &[HostPlan]) -> Result<(), (String, String)> {
+    check_numbers(hosts)?;
+    let has = |kind: &str| roles(hosts).any(|(_, role)| role.kind() == kind);
+    if !has("mobile-ip/foreign-agent") || !has("mobile-ip/mobile-node") {
+        return Ok(());
+    }
+    let asks = |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.ask_to_keep);
+    let keeps = |role: &RoleConfig| {
+        matches!(role, RoleConfig::MobileIpForeignAgent(agent)
+            if agent.buffer.as_ref().is_some_and(|buffer| buffer.when == KeepWhen::Request))
+    };
+    counterparts(
+        hosts,
+        (
+            &asks,
+            "ask_to_keep",
+            "no foreign agent keeps packets on request: none has `buffer = { when = \"request\" }`",
+        ),
+        (&keeps, "buffer.when", "no mobile node asks for that: none has `ask_to_keep = true`"),
+    )?;
+    let requests =
+        |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.smooth_handoff);
+    let offers =
+        |role: &RoleConfig| matches!(role, RoleConfig::MobileIpForeignAgent(agent) if agent.smooth_handoff);
+    counterparts(
+        hosts,
+        (&requests, "smooth_handoff", "no foreign agent offers smooth handoffs"),
+        (&offers, "smooth_handoff", "no mobile node asks for smooth handoffs"),
+    )?;
+    let derives =
+        |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.distributed_keys);
+    let takes =
+        |role: &RoleConfig| matches!(role, RoleConfig::MobileIpForeignAgent(agent) if agent.distributed_keys);
+    counterparts(
+        hosts,
+        (&derives, "distributed_keys", "no foreign agent takes distributed keys"),
+        (&takes, "distributed_keys", "no mobile node uses distributed keys"),
+    )
+}
+
+/// All roles of all hosts, each with the path of its table.
+fn roles(hosts: &[HostPlan]) -> impl Iterator<Item = (String, &RoleConfig)> {
+    let of = |host: &HostPlan| host.config.name.clone();
+    hosts.iter().flat_map(move |host| {
+        let name = of(host);
+        (0..).zip(&host.config.roles).map(move |(at, role)| (format!("host.{name}.role[{at}]"), role))
+    })
+}
+
+/// Checks that all roles have the same numbers of messages and extensions.
+fn check_numbers(hosts: &[HostPlan]) -> Result<(), (String, String)> {
+    let numbers = |role: &RoleConfig| match role {
+        RoleConfig::MobileIpHomeAgent(config) => Some(config.numbers),
+        RoleConfig::MobileIpForeignAgent(config) => Some(config.numbers),
+        RoleConfig::MobileIpMobileNode(config) => Some(config.numbers),
+        RoleConfig::MobileIpCorrespondent(config) => Some(config.numbers),
+        _ => None,
+    };
+    let all: Vec<(String, Numbers)> =
+        roles(hosts).filter_map(|(path, role)| Some((path, numbers(role)?))).collect();
+    // The error is at a role with other numbers than the default, so at one that the file gives numbers.
+    let Some((path, odd)) = all.iter().find(|(_, numbers)| *numbers != Numbers::default()) else {
+        return Ok(());
+    };
+    match all.iter().find(|(_, numbers)| numbers != odd) {
+        Some((other, _)) => {
+            let problem =
+                format!("must be the same for all roles of Mobile IP, but differs from that of {other}");
+            Err((format!("{path}.numbers"), problem))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A test of a role; the key that is set in such a role; and the problem if no host has the counterpart.
+type Side<'a> = (&'a dyn Fn(&RoleConfig) -> bool, &'a str, &'a str);
+
+/// Checks that a role of each side exists, or none of both.
+fn counterparts(hosts: &[HostPlan], one: Side<'_>, other: Side<'_>) -> Result<(), (String, String)> {
+    let find = |(is_set, key, problem): Side<'_>| {
+        let (path, _) = roles(hosts).find(|(_, role)| is_set(role))?;
+        Some((format!("{path}.{key}"), format!("has no effect: {problem}")))
+    };
+    match (find(one), find(other)) {
+        (Some(error), None) | (None, Some(error)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the path of a key in the table `key`, and the problem. The path of an error about the table itself is `.`.
+fn below(key: &str, path: &serde_path_to_error::Path, problem: &str) -> (String, String) {
+    match path.to_string() {
+        path if path == "." => (key.to_owned(), problem.to_owned()),
+        path => (format!("{key}.{path}"), problem.to_owned()),
+    }
 }
 
 /// Fills in a home agent with all mobile nodes whose home network it serves.

@@ -201,6 +201,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
 
 /// Checks the complete configurations of several hosts together. An error has the path of the key, and the problem.
 pub(crate) fn check_together(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (String, String)> {
+    mobile_ip::check_together(hosts)?;
     cellular_ip::check_timers(layout, hosts)
 }
 
