@@ -109,6 +109,8 @@ struct Shown {
     all: usize,
     printed: usize,
     malformed: usize,
+    /// The number of printed packets of which the capture has only the first bytes.
+    cut: usize,
     /// The number of packets by the `LINKTYPE` that is not decoded.
     not_decoded: BTreeMap<u32, usize>,
 }
@@ -130,6 +132,7 @@ impl Shown {
             return;
         }
         self.printed += 1;
+        self.cut += usize::from(is_cut);
         print(&match args.format {
             Format::Text => text_of(packet, &found, is_cut),
             Format::Json => format!("{}\n", json_of(self.all, packet, &found)),
@@ -145,6 +148,13 @@ impl Shown {
         };
         let noun = if all == 1 { "packet" } else { "packets" };
         let mut text = format!("{all} {noun}, {printed} printed, {malformed} malformed{others}\n");
+        if self.cut > 0 {
+            let _ = writeln!(
+                text,
+                "{} of the printed packets are cut: what is at their end is missing or not recognized; `wayfare run --snap full` captures whole packets",
+                self.cut
+            );
+        }
         for (link_type, number) in &self.not_decoded {
             let _ = writeln!(text, "{number} of them not decoded: {}", undecoded(*link_type));
         }

@@ -6,20 +6,25 @@ use experiments::paper::EXPERIMENTS;
 use scenario::{BUILT_IN, Scenario};
 use std::fmt::Write;
 
+/// The width of the column of names that fits the names of nearly all scenarios and experiments.
+const WIDTH: usize = 32;
+
 pub(crate) fn list() {
     let mut out = String::from("scenarios, for `wayfare run`:\n");
     for (name, text) in BUILT_IN {
-        let _ = writeln!(out, "  {name:24} {}", Scenario::about(text).unwrap_or_default());
+        let _ = writeln!(out, "  {name:WIDTH$} {}", Scenario::about(text).unwrap_or_default());
     }
     if let Ok(course) = contest::course() {
-        let _ = writeln!(out, "  {:24} one leg of `wayfare compare`; PROTOCOL is one of:", contest::PATTERN);
+        let pattern = contest::PATTERN;
+        let _ = writeln!(out, "  {pattern:WIDTH$} one leg of `wayfare compare`; PROTOCOL is one of:");
         for contender in &course.contenders {
-            let _ = writeln!(out, "    {:22} {}", contender.name, contender.about);
+            let width = WIDTH - 2;
+            let _ = writeln!(out, "    {:width$} {}", contender.name, contender.about);
         }
     }
     out.push_str("experiments, for `wayfare reproduce`:\n");
     for experiment in EXPERIMENTS {
-        let _ = writeln!(out, "  {:24} {}", experiment.id, experiment.about);
+        let _ = writeln!(out, "  {:WIDTH$} {}", experiment.id, experiment.about);
     }
     print(&out);
 }

@@ -47,7 +47,10 @@ impl FromStr for Protocol {
     fn from_str(text: &str) -> Result<Self, String> {
         let named = Self::ALL.into_iter().find(|protocol| protocol.name() == text);
         let known: Vec<&str> = Self::ALL.iter().map(|protocol| protocol.name()).collect();
-        named.ok_or_else(|| format!("allowed: {}", known.join(", ")))
+        named.ok_or_else(|| {
+            let meant = scenario::did_you_mean(text, known.iter().copied());
+            format!("there is no protocol `{text}`{meant}; allowed: {}", known.join(", "))
+        })
     }
 }
 

@@ -89,11 +89,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_planted_node_on_a_lost_interface_is_found() {
-        assert!(finds(Plant::Stuck, 200).is_some());
-    }
-
-    #[test]
     fn planted_leaks_of_kept_packets_are_found() {
         for plant in [Plant::Leaked, Plant::KeptOn] {
             assert!(finds(plant, 200).is_some(), "{plant:?}");

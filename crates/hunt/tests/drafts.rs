@@ -72,7 +72,7 @@ fn protocols_have_names() {
     }
     assert_eq!(
         "tcp".parse::<Protocol>(),
-        Err("allowed: cellular-ip, mobile-ip, sigma, indirect-tcp".to_owned())
+        Err("there is no protocol `tcp`; allowed: cellular-ip, mobile-ip, sigma, indirect-tcp".to_owned())
     );
 }
 

@@ -12,7 +12,12 @@ use std::fmt::Write;
 pub fn text(report: &Report) -> String {
     let experiment = report.experiment;
     let mut out = format!("{}: {}\n", experiment.id, experiment.about);
-    let _ = writeln!(out, "scale {}; published: {}", report.scale.name(), experiment.source);
+    let _ = writeln!(
+        out,
+        "scale {}; published: {}; `-`: there is no such number",
+        report.scale.name(),
+        experiment.source
+    );
     for note in experiment.notes {
         let _ = writeln!(out, "  {note}");
     }
@@ -127,7 +132,8 @@ fn concerns(report: &Report, point: &Point, metric: &Metric) -> bool {
 fn also(report: &Report, metrics: &[&Metric], backends: &[Backend]) -> String {
     let mut headers = vec!["kind".to_owned(), "point".to_owned(), "n".to_owned()];
     for metric in metrics {
-        headers.extend(backends.iter().map(|backend| format!("{} {}", metric.name, backend.name())));
+        let name = format!("{} ({})", metric.name, metric.statistic.name());
+        headers.extend(backends.iter().map(|backend| format!("{name} {}", backend.name())));
     }
     let mut table = Table::new(headers);
     let any = |point: &&Point| metrics.iter().any(|metric| concerns(report, point, metric));

@@ -74,7 +74,7 @@ fn figure(results: &Results, label: &str, title: &str) -> Option<TimeFigure> {
     let until = *last + AFTER;
     let line = |name: &'static str| {
         let points = series.lines.get(name).into_iter().flatten().copied();
-        let points = points.filter(|(at, _)| *at + BEFORE >= moved && *at <= until).collect();
+        let points = points.filter(|(at, _)| *at <= until).collect();
         TimeLine { name: name.to_owned(), flow: 0, joined: Joined::Dots, points }
     };
     // The colours and dots show these two. Their lines are so near to Finish Reg that its label would have no room.

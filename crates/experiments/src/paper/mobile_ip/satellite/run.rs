@@ -3,7 +3,7 @@
 use super::SatelliteWay;
 use crate::paper::records::{CORRESPONDENT, MOBILE, arrivals, asked, departures, is, marks, millis, number};
 use recorder::run::Outcome;
-use recorder::segment;
+use recorder::segment::{self, Seen};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::What;
@@ -224,9 +224,9 @@ fn sent(outcome: &Outcome) -> Result<(u32, Vec<Sent>), String> {
     for (at, packet) in departures(outcome, CORRESPONDENT) {
         // A correspondent that knows the care-of address sends its segments in a tunnel.
         let packet = opened(packet);
-        let Some(seen) = segment::of(&packet).filter(|seen| !seen.segment.payload.is_empty()) else {
-            continue;
-        };
+        // The request before the download has another connection, with other sequence numbers.
+        let is_of_download = |seen: &Seen<'_>| seen.from.port() == PORT && !seen.segment.payload.is_empty();
+        let Some(seen) = segment::of(&packet).filter(is_of_download) else { continue };
         let base = *base.get_or_insert(seen.segment.seq.0);
         let first = u64::from(seen.segment.seq.0.wrapping_sub(base));
         let end = first + seen.segment.payload.len() as u64;
@@ -247,4 +247,28 @@ fn opened(packet: &Packet) -> Cow<'_, Packet> {
 
 fn is_data(packet: &Packet) -> bool {
     segment::carries_data(&opened(packet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use recorder::run::simulate;
+    use scenario::Scenario;
+
+    /// Initial sequence numbers differ from run to run, and the request before the download has other ones.
+    #[test]
+    fn the_bytes_of_the_download_are_counted_from_its_first_one() {
+        let (_, text) = Scenario::find("mobile-ip/satellite").unwrap();
+        for seed in 1..=6 {
+            let outcome = simulate(Scenario::plan("satellite.toml", &text, &[], seed).unwrap()).unwrap();
+            let run = Run::of(&outcome).unwrap();
+            let last = run.sent.iter().map(|sent| sent.first).max();
+            assert_eq!(run.sent.first().map(|sent| sent.first), Some(0), "seed {seed}");
+            assert!(last.is_some_and(|last| last < 1_000_000), "seed {seed}: {last:?}");
+            let acknowledged: Vec<u64> = run.acknowledged.iter().map(|(_, _, next)| *next).collect();
+            assert!(acknowledged.len() > 20 && acknowledged.is_sorted(), "seed {seed}: {acknowledged:?}");
+            // The end of the stream has a number too.
+            assert!(acknowledged.iter().all(|next| *next <= 1_000_001), "seed {seed}");
+        }
+    }
 }
