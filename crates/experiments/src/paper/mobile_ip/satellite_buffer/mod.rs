@@ -124,10 +124,9 @@ fn is_of(point: &Point, bed: &'static str, packets: u32) -> bool {
 
 /// Returns the halt and the lost packets against the number of kept packets, and the distribution of the halts.
 fn figures(report: &Report) -> Vec<Drawn> {
-    let caption = format!(
-        "Means; each run at a separate phase of the move against the advertisements, scale {}.",
-        report.scale.name()
-    );
+    let scale = report.scale.name();
+    let runs = format!("Each run at a separate phase of the move against the advertisements, scale {scale}.");
+    let caption = format!("Means; the bars are 95 % intervals where there are enough runs. {runs}");
     let figure = |title: &str, y: Axis, metric: &'static str| {
         let series = report
             .backends
@@ -141,15 +140,10 @@ fn figures(report: &Report) -> Vec<Drawn> {
             caption: caption.clone(),
         })
     };
-    let main = report.points.iter().filter(|point| is_main(point));
     let halts = DistributionFigure {
         title: "Mobile IP: halts of a download in a smooth handoff, by the number of kept packets".to_owned(),
-        panels: vec![DistributionPanel {
-            title: String::new(),
-            axis: Axis::new("time without data", "s"),
-            samples: main.flat_map(|point| samples(report, point, &point.label, HALT)).collect(),
-        }],
-        caption: caption.clone(),
+        panels: BEDS.iter().map(|bed| distribution(report, bed.name)).collect(),
+        caption: runs,
     };
     vec![
         figure(
@@ -160,6 +154,16 @@ fn figures(report: &Report) -> Vec<Drawn> {
         figure("lost packets and packets that the old agent keeps", Axis::new("lost packets", ""), LOST),
         Drawn::Distribution(halts),
     ]
+}
+
+/// Returns the distribution of the halts in one network, with a line for each number of packets.
+fn distribution(report: &Report, bed: &'static str) -> DistributionPanel {
+    let points = report.points.iter().filter(|point| is_main(point) && point.has(BED, bed));
+    DistributionPanel {
+        title: bed.to_owned(),
+        axis: Axis::new("time without data", "s"),
+        samples: points.flat_map(|point| samples(report, point, &point.label, HALT)).collect(),
+    }
 }
 
 fn drawn(results: &Results, bed: &'static str, metric: &'static str) -> Series {
