@@ -92,8 +92,11 @@ impl Daemon {
                     }
                 }
                 Act::Address(iface, address, is_added) => {
-                    let changed = self.host.change_address(&mut self.net, address.address, is_added);
-                    if let Err(error) = changed {
+                    // The host's own stack has the address once, also if several interfaces of the node have it.
+                    let has_changed =
+                        self.host.has_address(address.address) != self.node.has_address(address.address);
+                    let change = || self.host.change_address(&mut self.net, address.address, is_added);
+                    if let Some(Err(error)) = has_changed.then(change) {
                         let (act, why) = (FailedAct::Address(iface, address, is_added), error.to_string());
                         self.give(now, Input::Failed(&Fault { role, act, why }));
                     }

@@ -79,6 +79,11 @@ impl HostLink {
         Ok(host)
     }
 
+    /// Returns whether the host's own stack has an address.
+    pub(crate) fn has_address(&self, address: Ipv4Addr) -> bool {
+        self.own.contains(&address)
+    }
+
     /// Adds an address to the host's own stack, and sets the default route; or deletes an address.
     pub(crate) fn change_address(
         &mut self,

@@ -110,6 +110,10 @@ pub struct MobileNode {
     used: NodeInterface,
     /// The further interfaces.
     others: Vec<NodeInterface>,
+    /// The number of the configured interface, which always has the home address.
+    first: Iface,
+    /// The further interface that has the home address too: the node is at home by it. `None` if there is none.
+    at_home: Option<Iface>,
     /// The agent of another interface to which packets are still sent; `None` if packets are sent by `used`.
     old_path: Option<OldPath>,
     signals: Signals,
@@ -171,6 +175,8 @@ impl MobileNode {
             ),
             used,
             others,
+            first: iface,
+            at_home: None,
             old_path: None,
             signals: Signals::new(&config),
             own: OwnAddress::new(&config, iface),

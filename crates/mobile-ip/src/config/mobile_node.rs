@@ -352,6 +352,10 @@ impl MobileNodeConfig {
         if self.named_packets > MOST_NAMED {
             return Err(ConfigError::new("named_packets", format!("must be from 0 to {MOST_NAMED}")));
         }
+        let cached = self.cache_lifetime;
+        if cached.subsec_nanos() != 0 || !(1..INFINITE.into()).contains(&cached.as_secs()) {
+            return Err(ConfigError::new("cache_lifetime", "must be whole seconds, from 1s to 65534s"));
+        }
         for (key, is_set) in [
             ("named_packets", self.named_packets > 0),
             ("ask_to_keep", self.ask_to_keep),
@@ -374,10 +378,6 @@ impl MobileNodeConfig {
         if let Some(twice) = self.agent_cells.iter().find(|of| !known.insert(of.agent)) {
             let problem = format!("{} must have one cell only", twice.agent);
             return Err(ConfigError::new("agent_cells", problem));
-        }
-        let cached = self.cache_lifetime;
-        if cached.subsec_nanos() != 0 || !(1..INFINITE.into()).contains(&cached.as_secs()) {
-            return Err(ConfigError::new("cache_lifetime", "must be whole seconds, from 1s to 65534s"));
         }
         check_announcements(&self.announcements)
     }

@@ -12,6 +12,7 @@ impl MobileNode {
         let to = self.config.home_router.map_or(NextHop::Mac(home_agent), NextHop::Via);
         let hop = |to| Action::Forward(Hop { iface: self.used.iface, to });
         self.route(hop(to), hop(NextHop::OnLink), out);
+        self.be_at_home_by(Some(self.used.iface), out);
         out.neighbor(self.used.iface, self.home, None);
         if let Some(mac) = self.used.mac {
             self.announcer.announce(now, (self.used.iface, self.home), mac, out);
@@ -22,6 +23,7 @@ impl MobileNode {
     /// after this call (RFC 5944, section 4.6). While there is an old path, packets are still sent by it.
     pub(super) fn leave_home(&mut self, agent: Ipv4Addr, known: &Agent, out: &mut Outbox) {
         self.announcer.stop(self.home);
+        self.be_at_home_by(None, out);
         out.neighbor(self.used.iface, self.home, Neighbor::Mute);
         out.neighbor(self.used.iface, agent, Neighbor::At(known.mac));
         let way = self.way_by(known);

@@ -102,6 +102,7 @@ impl MobileNode {
         // The home address is announced, and answered for, on the home link only.
         self.announcer.stop(self.home);
         out.neighbor(iface, self.home, Neighbor::Mute);
+        self.be_at_home_by(None, out);
         self.old_path = keeps.map(|agent| OldPath { iface, agent });
         if let Some(agent) = left.filter(|agent| keeps.is_none() && !self.is_home_agent(*agent)) {
             self.end_tunnel_to(agent, out);
@@ -120,6 +121,22 @@ impl MobileNode {
         }
         if let Some(agent) = self.situation(now).other_agent() {
             self.turn(now, agent, why, out);
+        }
+    }
+
+    /// Gives a further interface the home address, because the node is at home by it: otherwise no ARP would be sent or answered
+    /// on it. Takes the address from the interface that had it before. `None` if the node is away, or at home by the interface
+    /// that always has the address.
+    pub(super) fn be_at_home_by(&mut self, iface: Option<Iface>, out: &mut Outbox) {
+        let further = iface.filter(|iface| *iface != self.first);
+        if further == self.at_home {
+            return;
+        }
+        if let Some(left) = std::mem::replace(&mut self.at_home, further) {
+            out.remove_address(left, self.config.address);
+        }
+        if let Some(iface) = further {
+            out.add_address(iface, self.config.address);
         }
     }
 

@@ -32,7 +32,7 @@ fn a_correspondent_that_cannot_work_is_refused() {
     refused(correspondent("request_before = '0s'"), "`request_before`", "greater than zero");
     refused(correspondent("tunnel_mtu = 500"), "`tunnel_mtu`", "at least 548");
     refused(correspondent("encapsulations = ['ip-in-ip']"), "`encapsulations`", "always available");
-    refused(correspondent("numbers = { update = 1 }"), "`numbers`", "must differ");
+    refused(correspondent("numbers = { update = 1 }"), "`numbers`", "`update` is 1");
     let config: CorrespondentConfig = table(CORRESPONDENT, "").try_into().unwrap();
     let of_host = |own: [u8; 4]| {
         Correspondent::new(

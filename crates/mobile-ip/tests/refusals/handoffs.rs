@@ -81,7 +81,7 @@ fn update(now: Instant) -> Update {
 fn numbers_and_times_that_cannot_work_are_refused() {
     refused(mobile_node("cache_lifetime = '0s'"), "`cache_lifetime`", "from 1s to 65534s");
     refused(mobile_node("cache_lifetime = '1500ms'"), "`cache_lifetime`", "whole seconds");
-    refused(mobile_node("numbers = { update = 1 }"), "`numbers`", "must differ");
+    refused(mobile_node("numbers = { update = 1 }"), "`numbers`", "`update` is 1");
     refused(foreign_agent("numbers = { smooth_flag = 64 }"), "`numbers`", "must be one bit");
     assert!(foreign_agent("numbers = { smooth_flag = 16, previous_agent = 97 }").is_ok());
 }

@@ -106,6 +106,10 @@ const AFTER_ADVERTISEMENT: Duration = Duration::from_millis(8_335);
 /// The time-outs of the correspondent are about 1 s and 2 s.
 const TIME_OUT: &str = "host.correspondent.tcp.rto_min=390ms";
 
+/// A correspondent without a binding learns the care-of address after the next packet that it sends: in seconds from the move, this
+/// packet is sent by the fourth time-out at the latest (1 + 2 + 4 + 8 s).
+const AFTER_TIME_OUT: u64 = 16;
+
 fn points(scale: Scale) -> Vec<Point> {
     let (n, few) = match scale {
         Scale::Quick => (6, 3),
@@ -134,8 +138,8 @@ fn points(scale: Scale) -> Vec<Point> {
     ];
     // On Linux these points would exceed the time of the quick scale.
     let longer = if scale == Scale::Quick { SIM } else { BOTH };
-    for way in [SAME_SIDE, LEAVES_HOME, COMES_HOME] {
-        let case = Case { watched: Duration::from_secs(5), ..Case::whole(way, few, registration) };
+    for (way, watched) in [(SAME_SIDE, 5), (LEAVES_HOME, AFTER_TIME_OUT), (COMES_HOME, 5)] {
+        let case = Case { watched: Duration::from_secs(watched), ..Case::whole(way, few, registration) };
         points.push(case.point(way.name, Kind::Control, longer, &[TIME_OUT]));
     }
     let few = Case { watched: Duration::from_secs(5), ..Case::whole(ACROSS, few, registration) };
