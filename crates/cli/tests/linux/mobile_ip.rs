@@ -436,13 +436,44 @@ const SHORT_DRIVE: [&str; 6] = [
     "bulk-server.duration=17s",
 ];
 
+/// As [`SHORT_DRIVE`], but the wireless LAN is the further interface, and the truck comes home again.
+const EXCHANGED: [&str; 7] = [
+    "host.truck.role=[
+        { kind = \"mobile-ip/mobile-node\", further_interfaces = [{ name = \"air2\", preference = 1, weakest_signal = -80 }] },
+        { kind = \"apps/roam\", places = [{ name = \"teleport\", cell = 1 }], handoffs = false },
+        { kind = \"apps/roam\", interface = \"air2\", follow = 3, handoffs = false, places = [
+            { name = \"dealership\", cell = 2 }, { name = \"town\", cell = 3 },
+        ] },
+        { kind = \"apps/sink\", at = \"truck:9000\" },
+        { kind = \"apps/bulk-client\", to = \"correspondent:9001\", start = \"2s\" },
+    ]",
+    "duration=30s",
+    "host.truck.course.2=[[\"0s\", -60], [\"5s\", -60], [\"7s\", -98], [\"10s\", -98], [\"11s\", -60]]",
+    "host.truck.course.3=[[\"0s\", -98], [\"17s\", -98]]",
+    "host.truck.course.4=[[\"0s\", -98]]",
+    "constant-rate.stop=22s",
+    "bulk-server.duration=17s",
+];
+
 /// A mobile node with a wireless LAN and a satellite terminal changes between them three times, each time before it loses the
 /// wireless LAN. It loses no datagram, and its download continues.
 #[test]
 fn a_node_with_two_radios_changes_its_interface() {
+    changes_its_interface(&SHORT_DRIVE, &["air2", "air", "air2"]);
+}
+
+/// A mobile node is at home by its further interface, which then has the home address too. The host's own stack keeps the address
+/// when the node leaves home, and comes back.
+#[test]
+fn a_node_with_two_radios_is_at_home_by_the_further_one() {
+    changes_its_interface(&EXCHANGED, &["air", "air2"]);
+}
+
+/// Runs `mobile-ip/overlay` with these settings. The truck must change to these interfaces, and lose nothing.
+fn changes_its_interface(settings: &[&str], expected: &[&str]) {
     let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();
-    let settings = SHORT_DRIVE.iter().flat_map(|setting| ["--set", setting]);
+    let settings = settings.iter().flat_map(|setting| ["--set", setting]);
     let words: Vec<&str> =
         ["run", "mobile-ip/overlay", "--on", "linux"].into_iter().chain(settings).collect();
     let output = run(&words, out.path());
@@ -450,18 +481,22 @@ fn a_node_with_two_radios_changes_its_interface() {
     let run = kept_run(out.path());
     let handoffs = run["summary"]["handoffs"].as_array().unwrap();
     let to: Vec<_> = handoffs.iter().map(|one| (one["kind"].as_str(), one["to"].as_str())).collect();
-    let changes = ["air2", "air", "air2"].map(|to| (Some("interface"), Some(to)));
+    let changes: Vec<_> = expected.iter().map(|to| (Some("interface"), Some(*to))).collect();
     let lost: u64 = handoffs.iter().map(|one| one["flows"][0]["lost"].as_u64().unwrap_or(0)).sum();
     if !did_in_time(&output, to == changes && lost == 0) {
         return;
     }
-    assert_eq!((to.as_slice(), lost), (&changes[..], 0), "{handoffs:?}");
+    assert_eq!((to, lost), (changes, 0), "{handoffs:?}");
     let hosts = run["linux"]["hosts"].as_array().unwrap();
     let truck = hosts.iter().find(|host| host["name"] == "truck").unwrap();
     let status = &truck["summary"]["status"]["mobile_node"];
     let interfaces = status["interfaces"].as_array().unwrap();
     let in_use = interfaces.iter().filter(|one| one["state"] == "in_use");
-    assert_eq!(in_use.map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>(), ["air2"], "{status}");
+    assert_eq!(
+        in_use.map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        expected[expected.len() - 1..],
+        "{status}"
+    );
     let flows = std::fs::read_to_string(kept(out.path()).join("flows.csv")).unwrap();
     assert_eq!(flows.lines().filter(|line| line.contains("completed")).count(), 2, "{flows}");
 }
