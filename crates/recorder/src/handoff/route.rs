@@ -12,7 +12,7 @@ use trace::{HostId, Record, What};
 use wire::{Iface, Instant, Ipv4Addr, PacketId};
 
 /// A place to which packets for a mobile node are sent: a care-of address, or `None` for the home network.
-pub(super) type Place = Option<Ipv4Addr>;
+pub(super) type CareOf = Option<Ipv4Addr>;
 
 /// The packet that reached a mobile node by a new route, or an instant at which the sender could have sent one.
 #[derive(Clone, Copy)]
@@ -63,9 +63,9 @@ pub(super) enum Switched<'a> {
 #[derive(Default)]
 struct Places {
     /// The entry in the sender's binding cache.
-    cached: Place,
+    cached: CareOf,
     /// The binding at the home agent.
-    bound: Place,
+    bound: CareOf,
     /// The care-of addresses to which earlier foreign agents forward.
     onward: BTreeMap<HostId, Ipv4Addr>,
 }
@@ -91,7 +91,7 @@ impl Places {
     }
 
     /// Returns the place that a packet of the sender reaches.
-    fn reached(&self, owners: &BTreeMap<Ipv4Addr, HostId>) -> Place {
+    fn reached(&self, owners: &BTreeMap<Ipv4Addr, HostId>) -> CareOf {
         let mut place = self.cached.or(self.bound);
         // Agents that forward to each other make a circle.
         for _ in 0..=self.onward.len() {
@@ -207,7 +207,7 @@ impl<'a> HandoffAnalysis<'a> {
         from: Instant,
         until: Instant,
         packet: Option<PacketId>,
-    ) -> Option<Place> {
+    ) -> Option<CareOf> {
         let places = || {
             let registered = self.routes_to(host, from, until).filter(|record| is_registered(record));
             registered.filter_map(|record| match &record.what {
@@ -215,7 +215,7 @@ impl<'a> HandoffAnalysis<'a> {
                 _ => None,
             })
         };
-        let is_left = |place: &Place| {
+        let is_left = |place: &CareOf| {
             let agent = place.and_then(|care_of| self.owners.get(&care_of));
             let is_it = |r: &Record, packet| matches!(&r.what, What::Sent(_, one) if one.id == packet);
             // The last agent sent it shortly before it arrived.
@@ -245,6 +245,6 @@ impl<'a> HandoffAnalysis<'a> {
 }
 
 /// Returns the care-of address in a mark, or `None` if it has none.
-pub(super) fn care_of(mark: &Mark) -> Place {
+pub(super) fn care_of(mark: &Mark) -> CareOf {
     text(mark, "care_of")?.parse().ok()
 }
