@@ -20,6 +20,7 @@ mod many_handoffs;
 mod mobile_ip;
 mod moves;
 mod route_optimization;
+mod route_outages;
 mod sigma;
 mod sigma_stress;
 mod smooth_handoff;

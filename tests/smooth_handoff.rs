@@ -1,7 +1,7 @@
 //! Simulated runs of smooth handoffs: previous foreign agents forward the packets that still arrive for a mobile node.
 
 use recorder::run::Outcome;
-use scenario::{Scenario, Setting};
+use scenario::{Repetition, Scenario, Setting};
 use std::collections::BTreeMap;
 use trace::{Record, What};
 
@@ -9,21 +9,39 @@ pub(crate) const SCENARIO: &str = include_str!("../scenarios/mobile-ip/smooth-ha
 
 /// Runs the scenario with these replacements of parts of its text, and these settings.
 pub(crate) fn run(changes: &[(&str, &str)], settings: &[&str]) -> Outcome {
+    run_text(&changed(changes), settings)
+}
+
+fn changed(changes: &[(&str, &str)]) -> String {
     let mut text = SCENARIO.to_owned();
     for (old, new) in changes {
         assert!(text.contains(old), "{old}");
         text = text.replace(old, new);
     }
-    run_text(&text, settings)
+    text
 }
 
 pub(crate) fn event(at_ms: u64, kind: &str, rest: &str) -> String {
     format!("\n[[event]]\nat = \"{at_ms}ms\"\nkind = \"{kind}\"\n{rest}\n")
 }
 
+/// Runs the scenario as [`run`] does, in this phase.
+fn run_in(changes: &[(&str, &str)], settings: &[&str], phase: Repetition) -> Outcome {
+    run_text_in(&changed(changes), settings, phase)
+}
+
+/// Returns six phases: in each, the moves and the workload begin at other points of the periods of all others.
+fn phases() -> impl Iterator<Item = Repetition> {
+    (0..6).map(|number| Repetition { number, of: 6, seed: 1 })
+}
+
 pub(crate) fn run_text(text: &str, settings: &[&str]) -> Outcome {
+    run_text_in(text, settings, Repetition::only(1))
+}
+
+fn run_text_in(text: &str, settings: &[&str], phase: Repetition) -> Outcome {
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
-    let plan = Scenario::plan("smooth-handoff.toml", text, &settings, 1).unwrap();
+    let plan = Scenario::repetition("smooth-handoff.toml", text, &settings, 1, phase).unwrap();
     let outcome = recorder::run::simulate(plan).unwrap();
     assert_eq!(outcome.doubts, []);
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
@@ -59,16 +77,18 @@ pub(crate) fn marks(outcome: &Outcome, name: &str) -> usize {
 /// about 10 ms. The moves are a chain of three agents, and a return to the first one.
 #[test]
 fn a_previous_agent_forwards_what_is_under_way() {
-    let smooth = run(&[], &[]);
-    let without = run(&[], &["mobile-ip.smooth_handoff=false"]);
-    assert_eq!((smooth.handoffs.len(), without.handoffs.len()), (4, 4));
-    assert!(lost(&without).iter().all(|lost| (7..=11).contains(lost)), "{:?}", lost(&without));
-    assert!(lost(&smooth).iter().all(|lost| *lost <= 2), "{:?}", lost(&smooth));
-    assert_eq!(marks(&smooth, "forwarding_begun"), 4);
-    assert_eq!(marks(&smooth, "update_acknowledged"), 4);
-    assert_eq!(marks(&smooth, "update_repeated"), 0, "each acknowledgement arrives within a second");
-    assert_eq!((marks(&without, "update_sent"), marks(&without, "previous_agent_named")), (0, 0));
-    assert!(!reasons(&smooth.records).contains_key("ttl_expired"), "no packet circles");
+    for phase in phases() {
+        let smooth = run_in(&[], &[], phase);
+        let without = run_in(&[], &["mobile-ip.smooth_handoff=false"], phase);
+        assert_eq!((smooth.handoffs.len(), without.handoffs.len()), (4, 4));
+        assert!(lost(&without).iter().all(|lost| (7..=11).contains(lost)), "{:?}", lost(&without));
+        assert!(lost(&smooth).iter().all(|lost| *lost <= 2), "{:?}", lost(&smooth));
+        assert_eq!(marks(&smooth, "forwarding_begun"), 4);
+        assert_eq!(marks(&smooth, "update_acknowledged"), 4);
+        assert_eq!(marks(&smooth, "update_repeated"), 0, "each acknowledgement arrives within a second");
+        assert_eq!((marks(&without, "update_sent"), marks(&without, "previous_agent_named")), (0, 0));
+        assert!(!reasons(&smooth.records).contains_key("ttl_expired"), "no packet circles");
+    }
 }
 
 /// The first move is from home: there is no previous agent. The last move leads home: the previous agent is notified by the
@@ -168,9 +188,11 @@ fn a_large_ring_does_not_cost_later_packets() {
     let far = ("delay = \"40ms\"", "delay = \"150ms\"");
     let rate = ("rate = 100, size", "rate = 200, size");
     for buffer in ["{packets=8}", "{packets=64}", "{packets=100,drain=\"paced\",rate=\"1Mb/s\"}"] {
-        let outcome = run(&[far, rate], &[&format!("mobile-ip.buffer={buffer}")]);
-        let all = reasons(&outcome.records);
-        assert!(lost(&outcome).iter().sum::<u64>() <= 1, "{buffer}: {:?} lost, {all:?}", lost(&outcome));
+        for phase in phases() {
+            let outcome = run_in(&[far, rate], &[&format!("mobile-ip.buffer={buffer}")], phase);
+            let all = reasons(&outcome.records);
+            assert!(lost(&outcome).iter().sum::<u64>() <= 1, "{buffer}: {:?} lost, {all:?}", lost(&outcome));
+        }
     }
 }
 
@@ -183,10 +205,12 @@ fn packets_at_an_agent_that_was_left_before_the_reply_are_sent_onward() {
         ("{ at = \"10.047s\", to = \"a\" },", ""),
         ("{ at = \"12.569s\", to = \"b\" },", ""),
     ];
-    let outcome = run(&changes, &["mobile-ip.buffer={packets=32}"]);
-    let all = reasons(&outcome.records);
-    assert!(lost(&outcome).iter().sum::<u64>() <= 2, "{:?} lost, {all:?}", lost(&outcome));
-    assert_eq!(marks(&outcome, "update_repeated"), 0);
+    for phase in phases() {
+        let outcome = run_in(&changes, &["mobile-ip.buffer={packets=32}"], phase);
+        let all = reasons(&outcome.records);
+        assert!(lost(&outcome).iter().sum::<u64>() <= 2, "{:?} lost, {all:?}", lost(&outcome));
+        assert_eq!(marks(&outcome, "update_repeated"), 0);
+    }
 }
 
 /// Both ends of a flow move at the same time, each to the agent that the other one leaves.
@@ -203,10 +227,14 @@ role = [
 [host.core]"#;
     let sink = "{ kind = \"apps/sink\", at = \"mobile:7000\" },\n    { kind = \"apps/sink\", at = \"mobile:7001\" },";
     let changes = [("[host.core]", bob), ("{ kind = \"apps/sink\", at = \"mobile:7000\" },", sink)];
-    let smooth = run(&changes, &["duration=7.4s"]);
-    let without = run(&changes, &["duration=7.4s", "mobile-ip.smooth_handoff=false"]);
     let sum = |outcome: &Outcome| outcome.flows.iter().map(|flow| flow.lost).sum::<u64>();
-    assert!(sum(&smooth) * 2 < sum(&without), "{} lost, {} without", sum(&smooth), sum(&without));
-    assert_eq!(marks(&smooth, "update_acknowledged"), 2);
-    assert!(!reasons(&smooth.records).contains_key("ttl_expired"));
+    for phase in phases() {
+        // Both moves are within 50 ms.
+        let smooth = run_in(&changes, &["duration=7.4s", "phase=50ms"], phase);
+        let without =
+            run_in(&changes, &["duration=7.4s", "phase=50ms", "mobile-ip.smooth_handoff=false"], phase);
+        assert!(sum(&smooth) * 2 < sum(&without), "{} lost, {} without", sum(&smooth), sum(&without));
+        assert_eq!(marks(&smooth, "update_acknowledged"), 2);
+        assert!(!reasons(&smooth.records).contains_key("ttl_expired"));
+    }
 }

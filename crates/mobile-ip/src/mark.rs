@@ -8,6 +8,9 @@
 //!   removes the binding. The wait follows from RFC 5944, section 3.6: at most one registration per second.
 //! - With a smooth handoff, the previous foreign agent can have the new path first. Then registration ends, and the path
 //!   switch begins, at that agent.
+//! - A correspondent with a binding cache can have the new path later than the home agent. For the flows of this
+//!   correspondent, registration lasts until its entry changes or ends. The marks of the cache have no span, because other
+//!   flows do not wait for it.
 //! - The path switch begins when the home agent uses the new path, and ends when the first packet arrives by this path.
 
 use crate::message::Code;

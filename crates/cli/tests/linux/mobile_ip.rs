@@ -94,6 +94,21 @@ fn packets_after_an_update_do_not_pass_the_home_agent() {
     if did_in_time(&output, is_in_time) {
         assert!(late == 0 && !passed.is_empty(), "{late} of {} packets after {first} s", passed.len());
     }
+    assert_waits_for_updates(&kept_run(out.path())["summary"]["handoffs"]);
+}
+
+/// The parts of the outages are the whole outages. In the second and the third move, the correspondent has an entry, and the transit of
+/// the Update is a part of the registration: the wires to the home agent have 41 ms.
+fn assert_waits_for_updates(handoffs: &serde_json::Value) {
+    for (number, name) in [(1, "binding_learnt"), (2, "binding_forgotten")] {
+        let flow = &handoffs[number]["flows"][0];
+        let owners = flow["owners"].as_array().unwrap();
+        let ms = |part: &serde_json::Value| part["ms"].as_f64().unwrap();
+        let sum: f64 = owners.iter().map(ms).sum();
+        assert!((sum - flow["outage_ms"].as_f64().unwrap()).abs() < 0.001, "{flow}");
+        let update = owners.iter().find(|part| part["ends"] == name).unwrap_or_else(|| panic!("{flow}"));
+        assert!(update["owner"] == "registration" && ms(update) > 40.0, "{flow}");
+    }
 }
 
 /// Both agents offer GRE, and the mobile node asks for it and for a reverse tunnel. Wireshark reads the tunnels of the

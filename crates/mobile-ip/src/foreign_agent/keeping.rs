@@ -6,7 +6,7 @@
 //! packet is stored after its time to live was decremented, before the link. Only packets out of tunnels are kept, and never
 //! those of this host: registration messages and ICMP errors. If the visit ends otherwise, its packets are dropped.
 
-use super::buffer::{Buffers, KEPT_DUPLICATE, Kept};
+use super::buffer::{Buffers, KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD, Kept};
 use super::{ForeignAgent, NOT_A_VISITOR, Visit};
 use crate::config::{Buffering, Drain, KeepWhen};
 use crate::mark::HandoffEvent;
@@ -26,6 +26,10 @@ use wire::{
 pub const KEPT_VISIT_ENDED: Reason = Reason("kept_visit_ended");
 /// The reason to drop a kept packet: the mobile node has asked to keep none.
 pub const KEPT_UNWANTED: Reason = Reason("kept_unwanted");
+/// All reasons to drop a kept packet. The packet itself was forwarded, so its drop is not its loss; with `when = "link-down"` it
+/// was not.
+pub const KEPT_REASONS: [Reason; 6] =
+    [KEPT_REPLACED, KEPT_TOO_OLD, KEPT_NO_ROOM, KEPT_DUPLICATE, KEPT_VISIT_ENDED, KEPT_UNWANTED];
 /// The reason to drop a Buffer Control Request: this agent keeps no packets.
 pub const NO_BUFFER: Reason = Reason("no_buffer");
 /// The reason to drop a Buffer Control Request: it is not later than the last one of the visit, or older than the registration.
@@ -382,7 +386,7 @@ impl ForeignAgent {
         match (rx, encap) {
             (Ok(rx), Some(encap)) => self.enter_tunnel(now, &rx, packet, encap, out),
             (Err(malformed), _) => out.discard(iface, packet, malformed.into()),
-            (_, None) => out.discard(iface, packet, KEPT_VISIT_ENDED),
+            (_, None) => end(iface, packet, KEPT_VISIT_ENDED, out),
         }
     }
 
@@ -397,7 +401,13 @@ impl ForeignAgent {
 }
 
 fn discard(kept: Kept, why: Reason, out: &mut Outbox) {
-    out.discard(kept.iface, kept.packet, why);
+    end(kept.iface, kept.packet, why, out);
+}
+
+/// Drops a packet that arrived on `iface` and was kept.
+fn end(iface: Iface, packet: Packet, why: Reason, out: &mut Outbox) {
+    debug_assert!(KEPT_REASONS.contains(&why), "{} is not in KEPT_REASONS", why.0);
+    out.discard(iface, packet, why);
 }
 
 #[cfg(test)]

@@ -385,3 +385,19 @@ fn nothing_is_left_of_visits_that_have_ended() {
         assert_eq!(bench.held(), [0_u64; 0]);
     }
 }
+
+/// The recorder counts the drop of a kept packet by the list of all reasons. A reason that is missing there would count as a
+/// second loss of the packet.
+#[test]
+fn the_list_of_reasons_is_complete() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/foreign_agent");
+    let mut defined = BTreeSet::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let names = text.split("Reason(\"kept_").skip(1).filter_map(|rest| rest.split('"').next());
+        defined.extend(names.map(|name| format!("kept_{name}")));
+    }
+    let listed: BTreeSet<String> = KEPT_REASONS.iter().map(|reason| reason.0.to_owned()).collect();
+    assert_eq!((&defined, listed.len()), (&listed, KEPT_REASONS.len()));
+    assert!(listed.len() >= 6 && listed.contains(KEPT_TOO_OLD.0), "{listed:?}");
+}

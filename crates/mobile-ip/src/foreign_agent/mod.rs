@@ -46,7 +46,7 @@ use arrivals::Handoffs;
 pub use buffer::{KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
 use keeping::Keeper;
-pub use keeping::{KEPT_UNWANTED, KEPT_VISIT_ENDED, NO_BUFFER, STALE_CONTROL};
+pub use keeping::{KEPT_REASONS, KEPT_UNWANTED, KEPT_VISIT_ENDED, NO_BUFFER, STALE_CONTROL};
 use keys::Keys;
 use node::config::{ConfigError, Interfaces};
 use node::{

@@ -7,9 +7,7 @@ use super::packets::PacketEvent;
 use super::path::{Delivery, Path, Port};
 use crate::decode::Control;
 use crate::segment;
-use mobile_ip::foreign_agent::{
-    KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD, KEPT_UNWANTED, KEPT_VISIT_ENDED,
-};
+use mobile_ip::foreign_agent::KEPT_REASONS;
 use node::{Mark, Value};
 use scenario::Plan;
 use sctp::message::Chunk;
@@ -443,9 +441,7 @@ impl Seen {
 
 /// Returns whether a foreign agent has dropped a copy that it had kept.
 fn is_kept(reason: &str) -> bool {
-    [KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD, KEPT_UNWANTED, KEPT_VISIT_ENDED]
-        .iter()
-        .any(|kept| kept.0 == reason)
+    KEPT_REASONS.iter().any(|kept| kept.0 == reason)
 }
 
 /// Returns whether the drop of a fragment is no loss: its datagram is whole, or the fragment is a copy.

@@ -1,6 +1,7 @@
 //! Searches in the records of a run, for the analysis of handoffs.
 
 use crate::flow::Traffic;
+use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT};
 use node::{Mark, Span, Stage, Value};
 use scenario::Plan;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,9 @@ pub(super) struct HandoffAnalysis<'a> {
     /// The records of the run, in the order of time.
     records: &'a [Record],
     pub(super) traffic: &'a Traffic,
-    owners: BTreeMap<Ipv4Addr, HostId>,
+    pub(super) owners: BTreeMap<Ipv4Addr, HostId>,
+    /// The marks of Mobile IP that change a route, with the mobile node; and the crashes of hosts, with `None`.
+    pub(super) routes: Vec<(Option<HostId>, &'a Record)>,
     /// The refused tunings: the time of the request, the host and its radio. A refused tuning changes nothing.
     refused: BTreeSet<(Instant, HostId, Iface)>,
     /// When the run ended.
@@ -27,7 +30,9 @@ pub(super) struct HandoffAnalysis<'a> {
 
 impl<'a> HandoffAnalysis<'a> {
     pub(super) fn new(plan: &Plan, records: &'a [Record], traffic: &'a Traffic) -> Self {
-        Self { records, traffic, owners: plan.owners(), refused: refused(records), end: plan.end() }
+        let owners = plan.owners();
+        let routes = routes(records, &owners);
+        Self { records, traffic, owners, routes, refused: refused(records), end: plan.end() }
     }
 
     /// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a
@@ -101,9 +106,41 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Returns whether the field `field` of `mark` is an address of `host`.
     pub(super) fn is_about(&self, mark: &Mark, field: &str, host: HostId) -> bool {
-        let named = text(mark, field).and_then(|named| named.parse::<Ipv4Addr>().ok());
-        named.is_some_and(|named| self.owners.get(&named) == Some(&host))
+        owner(mark, field, &self.owners) == Some(host)
     }
+}
+
+/// Returns the host that has the address in the field `field` of `mark`.
+fn owner(mark: &Mark, field: &str, owners: &BTreeMap<Ipv4Addr, HostId>) -> Option<HostId> {
+    owners.get(&text(mark, field)?.parse::<Ipv4Addr>().ok()?).copied()
+}
+
+/// The roles and names of the marks of Mobile IP that change where the packets for a mobile node are sent.
+const ROUTES: [(&str, &[&str]); 3] = [
+    (HOME_AGENT, &["binding_changed", "binding_removed", "binding_expired", "binding_restored"]),
+    (FOREIGN_AGENT, &["care_of_learnt", "forwarding_ended", "visitor_departed"]),
+    (BINDING_CACHE, &["binding_learnt", "binding_forgotten"]),
+];
+
+fn routes<'a>(
+    records: &'a [Record],
+    owners: &BTreeMap<Ipv4Addr, HostId>,
+) -> Vec<(Option<HostId>, &'a Record)> {
+    let changed = |record: &'a Record| match &record.what {
+        What::Marked(mark) => {
+            let is_one = |(role, names): &(&str, &[&str])| mark.role == *role && names.contains(&mark.name);
+            let is_route = ROUTES.iter().any(is_one);
+            is_route.then(|| owner(mark, "host", owners)).flatten().map(|host| (Some(host), record))
+        }
+        What::Ordered(event) => (event.kind == EventKind::Crash).then_some((None, record)),
+        _ => None,
+    };
+    records.iter().filter_map(changed).collect()
+}
+
+/// Returns whether a mark ends the registration at an agent: the agent has the new path from then on.
+pub(super) fn is_registered(record: &Record) -> bool {
+    matches!(&record.what, What::Marked(mark) if mark.span == Some(Span::Ends(Stage::Registration)))
 }
 
 /// Returns the refused tunings: the last request of a radio before the record of the refusal.

@@ -26,7 +26,8 @@ pub struct Handoff {
     /// The cost for each flow from or to the host; empty if no flow existed at the cut.
     pub flows: Vec<FlowCost>,
     /// The time from the cut until the node that switches the path has the new path, plus the delay of one packet from
-    /// this node to the host. `None` if it was not measured. `docs/glossary.md` defines the node for each protocol.
+    /// this node to the host. `None` if it was not measured. `docs/glossary.md` defines the node for each protocol; it may be a
+    /// correspondent with a binding cache.
     pub latency: Option<Duration>,
     /// The time of the host's signalling to the node that changed the host's mapping (for example the crossover), plus
     /// the delay of one packet with data from this node to the host. `None` if it was not measured.

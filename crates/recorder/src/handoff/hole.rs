@@ -143,7 +143,7 @@ impl HandoffAnalysis<'_> {
         }
         // A packet that was sent before the end of the event waited for it.
         let delayed = event.is_some();
-        let stages = self.without_path(flow, packets, lost, [from, end], (host, down, event));
+        let stages = self.without_path((flow, packets, next), lost, [from, end], (host, down, event));
         let stages = match until {
             Until::Arrival(next) => self.resumed(next, stages, delayed),
             Until::Handoff(_, true) => vec![undetected([from, end], host)],
@@ -160,8 +160,7 @@ impl HandoffAnalysis<'_> {
     /// Returns the first stages of a hole: the time in which packets were lost, with the causes.
     fn without_path(
         &self,
-        flow: &Flow,
-        packets: &Packets,
+        (flow, packets, next): (&Flow, &Packets, Option<&Next<'_>>),
         lost: &[PacketEvent],
         [from, end]: [Instant; 2],
         (host, down, event): (HostId, Option<&Record>, Option<[Boundary; 2]>),
@@ -182,7 +181,7 @@ impl HandoffAnalysis<'_> {
         let begin = (from, if packets.is_stream { flow.to.host } else { host }, "last_arrival".to_owned());
         let back = interrupted.as_ref().map_or_else(|| begin.clone(), |[_, back]| back.clone());
         let first = lost.iter().map(|lost| lost.at).find(|at| *at > from).unwrap_or(from);
-        let signalled = self.signalled(flow, &back, first, end);
+        let signalled = self.signalled(flow, &back, [first, end], next);
         if let Some([gone, back]) = interrupted {
             if gone.0 > from {
                 let stage = if packets.is_stream { Stage::Recovery } else { Stage::Link };

@@ -1,6 +1,7 @@
 //! The latency of a handoff: from the cut to the switch of the path, plus one transit down the new path.
 
 use super::analysis::{HandoffAnalysis, text};
+use super::route::care_of;
 use crate::decode::Control;
 use node::{Mark, Span, Stage};
 use std::collections::BTreeSet;
@@ -8,11 +9,16 @@ use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant, Packet, PacketId, ipv4, tunnel};
 
 impl HandoffAnalysis<'_> {
-    /// Returns the time from the cut until the switching node has the new path, plus one transit down that path.
-    /// Returns `None` if no record shows the switch, or if none shows the transit.
+    /// Returns the time from the cut until the switching node has the new path, plus one transit down that path. Of
+    /// several such nodes, it is the last one whose packets reach the host. Returns `None` if no record shows the switch, or
+    /// if none shows the transit.
     pub(super) fn latency(&self, host: HostId, cut: Instant, until: Instant) -> Option<Duration> {
-        let switched = self.switched(host, cut, until)?;
-        Some(switched.at.since(cut) + self.down(host, switched, until)?)
+        let switched = self.switching_node(host, cut, until)?;
+        let mut nodes = self.correspondents(host, switched, until);
+        nodes.push(switched);
+        nodes.sort_by_key(|node| std::cmp::Reverse(node.at));
+        let latency = |node: &Record| Some(node.at.since(cut) + self.down(host, node, until)?);
+        nodes.into_iter().find_map(latency)
     }
 
     /// Returns the round trip between the host and the node that changed the host's mapping: the transit time of the
@@ -28,11 +34,39 @@ impl HandoffAnalysis<'_> {
     /// Returns the record that shows that the path is switched. It is the first of these that exists: a support router
     /// took the host's last connection; a correspondent sends to the new address; a crossover or an agent has the new
     /// mapping.
-    fn switched(&self, host: HostId, cut: Instant, until: Instant) -> Option<&Record> {
+    fn switching_node(&self, host: HostId, cut: Instant, until: Instant) -> Option<&Record> {
         let ends = |span| move |mark: &Mark| mark.span == Some(span);
         let moved = |mark: &Mark| mark.role == sigma::mark::CORRESPONDENT && mark.name == "switched";
         let taken = self.elsewhere(host, cut, until, ends(Span::Ends(Stage::PathSwitch)));
         taken.or_else(|| self.elsewhere(host, cut, until, moved)).or_else(|| self.mapped(host, cut, until))
+    }
+
+    /// Returns the records with which correspondents stopped to use an earlier care-of address of their binding caches, after
+    /// the home agent had the new binding (`mapped`).
+    fn correspondents(&self, host: HostId, mapped: &Record, until: Instant) -> Vec<&Record> {
+        let What::Marked(binding) = &mapped.what else { return Vec::new() };
+        let is_caches = |mark: &Mark| {
+            binding.role == mobile_ip::mark::HOME_AGENT && mark.role == mobile_ip::mark::BINDING_CACHE
+        };
+        // The correspondents whose entry has an earlier care-of address.
+        let mut earlier = BTreeSet::new();
+        let mut changes = Vec::new();
+        for record in self.routes_to(host, Instant::ZERO, until) {
+            let What::Marked(mark) = &record.what else {
+                earlier.remove(&record.host);
+                continue;
+            };
+            if !is_caches(mark) {
+                continue;
+            }
+            let is_earlier = care_of(mark).is_some_and(|entry| Some(entry) != care_of(binding));
+            if is_earlier {
+                earlier.insert(record.host);
+            } else if earlier.remove(&record.host) && record.at > mapped.at {
+                changes.push(record);
+            }
+        }
+        changes
     }
 
     /// Returns the record of the first mapping to the host's new place. Nodes below a crossover change their mapping
@@ -40,7 +74,11 @@ impl HandoffAnalysis<'_> {
     /// for example after the lifetime of a registration ended: the path worked from the first time on. Returns `None` if
     /// the home agent had this binding before the cut.
     fn mapped(&self, host: HostId, cut: Instant, until: Instant) -> Option<&Record> {
-        let last = self.elsewhere(host, cut, until, |mark| mark.span == Some(REGISTERED))?;
+        let is_agents =
+            |mark: &Mark| mark.role == mobile_ip::mark::HOME_AGENT && mark.span == Some(REGISTERED);
+        let last = self
+            .elsewhere(host, cut, until, is_agents)
+            .or_else(|| self.elsewhere(host, cut, until, |mark| mark.span == Some(REGISTERED)))?;
         let What::Marked(mark) = &last.what else { return Some(last) };
         if mark.role != mobile_ip::mark::HOME_AGENT {
             return Some(last);

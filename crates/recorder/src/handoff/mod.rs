@@ -13,8 +13,10 @@ mod latency;
 mod moves;
 mod one;
 mod recovery;
+mod route;
 mod signalling;
 mod stages;
+mod waits;
 
 use crate::flow::Traffic;
 pub(crate) use analysis::text as text_field;

@@ -1,10 +1,12 @@
 //! The signalling of Mobile IP in an outage without a handoff: an agent lost its state of the mobile node, or the lifetime
-//! of a registration ended, and the mobile node registers again.
+//! of a registration ended, and the mobile node registers again. Or the entry of a binding cache was not that of the mobile
+//! node's present place.
 
-use super::analysis::{Boundary, HandoffAnalysis, named};
+use super::analysis::{Boundary, HandoffAnalysis, is_registered, named};
 use super::experience::Owner;
-use super::stages::add;
-use crate::flow::Flow;
+use super::stages::{Next, add, latest};
+use crate::flow::{Flow, PacketEvent, Packets};
+use mobile_ip::foreign_agent::NOT_A_VISITOR;
 use mobile_ip::mark::{FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use node::{Mark, Span, Stage};
 use trace::{HostId, Record, What};
@@ -13,9 +15,26 @@ use wire::Instant;
 impl HandoffAnalysis<'_> {
     /// Returns the stages in which an end of the flow had no path, because an agent had no state of it, until the agent
     /// had this state again: detection until the mobile node signals, then registration. `begin` is the begin of the
-    /// outage, or the end of an earlier stage. The flow first lost a packet at `lost`. Returns no stage if no agent got
-    /// its state back between `lost` and `end`.
-    pub(super) fn signalled(&self, flow: &Flow, begin: &Boundary, lost: Instant, end: Instant) -> Vec<Owner> {
+    /// outage, or the end of an earlier stage. The flow first lost a packet at `lost`. If the binding cache of the sender
+    /// changed later, the registration lasts until then. Returns no stage if none of this happened between `lost` and `end`.
+    pub(super) fn signalled(
+        &self,
+        flow: &Flow,
+        begin: &Boundary,
+        [lost, end]: [Instant; 2],
+        next: Option<&Next<'_>>,
+    ) -> Vec<Owner> {
+        let mut stages = self.agents_signalled(flow, begin, [lost, end]);
+        let since = next.and_then(|next| self.route_since(next)).filter(|since| !is_registered(since));
+        let since = since.filter(|since| since.at > begin.0.max(lost) && since.at <= end);
+        if let Some(since) = named(since) {
+            let from = latest(&stages).unwrap_or_else(|| begin.clone());
+            add(&mut stages, Stage::Registration, [Some(from), Some(since)]);
+        }
+        stages
+    }
+
+    fn agents_signalled(&self, flow: &Flow, begin: &Boundary, [lost, end]: [Instant; 2]) -> Vec<Owner> {
         let ends = [flow.to.host, flow.from.host];
         let all = ends.into_iter().find_map(|host| {
             let back = self.between(begin.0.max(lost), end).iter().rev().find(|r| self.is_bound(r, host))?;
@@ -36,6 +55,37 @@ impl HandoffAnalysis<'_> {
         add(&mut stages, Stage::Detection, [Some(begin.clone()), Some(asked.clone())]);
         add(&mut stages, Stage::Registration, [Some(asked), back]);
         stages
+    }
+
+    /// Adds the rest of the registration, if packets for the mobile node reached the agent of its new place before the agent had
+    /// the reply that accepts the visit: until the visit begins. If it does not begin until `to`, and a handoff interrupts the
+    /// outage there (`ends` is false), until then.
+    pub(super) fn admission(
+        &self,
+        host: HostId,
+        [cut, to]: [Instant; 2],
+        ends: bool,
+        packets: &Packets,
+        stages: &mut Vec<Owner>,
+    ) {
+        let Some(ready) = latest(stages) else { return };
+        let place = self.place(host, cut, to, None).flatten();
+        let Some(agent) = place.and_then(|care_of| self.owners.get(&care_of)).copied() else { return };
+        let is_refused = |lost: &&PacketEvent| {
+            let refused = |r: &Record| {
+                let is_one = matches!(&r.what, What::Dropped(_, _, why) if *why == NOT_A_VISITOR.0);
+                r.host == agent && is_one
+            };
+            lost.at > ready.0 && lost.at <= to && self.lost_at(lost).is_some_and(refused)
+        };
+        let Some(refused) = packets.lost.iter().rfind(is_refused) else { return };
+        let arrives = |r: &Record| {
+            let is_it = |mark: &Mark| mark.name == "visitor_arrived" && self.is_about(mark, "host", host);
+            r.host == agent && matches!(&r.what, What::Marked(mark) if is_it(mark))
+        };
+        let arrived = named(self.first(refused.at, to, arrives));
+        let last = (!ends).then(|| (to, host, "next_handoff".to_owned()));
+        add(stages, Stage::Registration, [Some(ready), arrived.or(last)]);
     }
 
     /// Returns whether the record shows that an agent began to forward packets to a mobile node.

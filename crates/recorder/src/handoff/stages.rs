@@ -4,18 +4,30 @@
 use super::analysis::{Boundary, HandoffAnalysis, begin, is_lost, is_refusal, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
+use super::route::{Departure, Switched};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
-use wire::{Instant, PacketId};
+use wire::{Iface, Instant, PacketId};
 
 impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
     /// handoff cuts the path again.
     pub(super) fn causes(&self, host: HostId, cut: Instant, to: Instant, next: &Next<'_>) -> Vec<Owner> {
         let ends = next.arrival.at <= to;
-        let (stages, switch, crossed) = self.stages(host, cut, to, !ends);
+        let departure = if ends {
+            self.departure(next)
+        } else {
+            // Events at the instant of the next handoff belong to that handoff.
+            let at = Instant(to.0.saturating_sub(1));
+            Some(Departure { sender: next.flow.from.host, at, packet: None })
+        };
+        let departure = departure.filter(|departure| departure.sender != host);
+        let (mut stages, switch, crossed) = self.stages(host, cut, to, !ends, departure);
+        if departure.is_some() {
+            self.admission(host, [cut, to], ends, next.packets, &mut stages);
+        }
         let begun = (cut, host, "handoff".to_owned());
         let stages = if !ends {
             self.interrupted((to, host, "next_handoff".to_owned()), next, stages, named(switch))
@@ -32,7 +44,9 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Returns the outage from the cut until a connection opened, with the causes.
     pub(super) fn until_opened(&self, cut: &Cut<'_>, flow: &Flow, opened: Instant) -> Outage {
-        let (mut stages, ..) = self.stages(cut.host, cut.at, opened, false);
+        let departure = Departure { sender: flow.from.host, at: opened, packet: None };
+        let departure = Some(departure).filter(|departure| departure.sender != cut.host);
+        let (mut stages, ..) = self.stages(cut.host, cut.at, opened, false, departure);
         let back = latest(&stages).unwrap_or_else(|| (cut.at, cut.host, "cut".to_owned()));
         let open = (opened, flow.from.host, "connection_open".to_owned());
         add(&mut stages, Stage::Recovery, [Some(back), Some(open)]);
@@ -120,28 +134,10 @@ impl<'a> HandoffAnalysis<'a> {
         if next.packets.is_stream && is_sent {
             add(&mut stages, Stage::Recovery, [Some(back), Some(end)]);
         } else {
-            self.source(back, end, next, &mut stages);
+            let limit = end.0;
+            self.source(back, end, limit, next, &mut stages);
         }
         stages
-    }
-
-    /// Assigns the time from `begin` until `end`, in which no data came from the source. If datagrams of the source
-    /// were lost in this time, the link is the cause until the last loss, and the source is the cause of the rest.
-    fn source(&self, mut begin: Boundary, end: Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) {
-        let passed = |lost: &&PacketEvent| {
-            let came = |r: &Record| matches!(&r.what, What::Received(_, packet) if packet.id == lost.packet);
-            let is_later = lost.at > begin.0 && lost.at <= end.0;
-            is_later
-                && (lost.sent >= begin.0
-                    || self.first(begin.0, lost.at, |r| r.host == begin.1 && came(r)).is_some())
-        };
-        let lost = next.packets.lost.iter().rfind(passed).filter(|_| !next.packets.is_stream);
-        if let Some(lost) = lost {
-            let lost = self.last_loss(lost, next.flow.to.host);
-            add(stages, Stage::Link, [Some(begin), Some(lost.clone())]);
-            begin = lost;
-        }
-        add(stages, Stage::Traffic, [Some(begin), Some(end)]);
     }
 
     /// Returns the record of a loss, or `None` if there is none.
@@ -163,13 +159,15 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Returns the stages of one handoff in their order, the record that switched the path, and whether there is a
-    /// crossover. If `open` is true, a stage that has begun and has not ended lasts until `to`.
+    /// crossover. If `open` is true, a stage that has begun and has not ended lasts until `to`. `departure` is that of data
+    /// that another host sends to `host`.
     fn stages(
         &self,
         host: HostId,
         cut: Instant,
         to: Instant,
         open: bool,
+        departure: Option<Departure>,
     ) -> (Vec<Owner>, Option<&'a Record>, bool) {
         let mut stages = Vec::new();
         let here = |r: &Record| r.host == host;
@@ -187,17 +185,36 @@ impl<'a> HandoffAnalysis<'a> {
             let end = self.edge(host, cut, to, Span::Ends(stage), true);
             add(&mut stages, stage, [named(begin), named(end).or_else(last)]);
         }
+        let switched = self.switched(host, [cut, to], departure);
+        if !matches!(switched, Switched::Earlier) {
+            self.register(host, [cut, to], &switched, last(), &mut stages);
+        }
+        match switched {
+            Switched::Agent { switch, is_crossed, .. } => (stages, switch, is_crossed),
+            Switched::Earlier | Switched::Sender { .. } => (stages, None, false),
+        }
+    }
+
+    /// Adds the registration: until an agent has the new path, and then until the sender has it. A part without an end lasts
+    /// until `last`.
+    fn register(
+        &self,
+        host: HostId,
+        [cut, to]: [Instant; 2],
+        switched: &Switched<'_>,
+        last: Option<Boundary>,
+        stages: &mut Vec<Owner>,
+    ) {
         let announced = self.begin(host, cut, to, Stage::Registration);
-        let mapped = self.edge(host, cut, to, Span::Ends(Stage::Registration), true);
-        let switch = self.edge(host, cut, to, Span::Begins(Stage::PathSwitch), true);
-        // Nodes below the crossover make the same marks slightly earlier. They are not used instead of a missing mark
-        // of the crossover, because then the missing mark would not be noticed.
-        let crossover = mapped.into_iter().chain(switch).max_by_key(|record| record.at).map(|r| r.host);
-        let at_crossover = |record: &&Record| Some(record.host) == crossover;
-        let mapped = named(mapped.filter(at_crossover));
-        let begins = self.registration_begins(host, latest(&stages), named(announced));
-        add(&mut stages, Stage::Registration, [begins, mapped.or_else(last)]);
-        (stages, switch.filter(at_crossover), crossover.is_some())
+        let begins = self.registration_begins(host, latest(stages), named(announced));
+        let (agent, sender) = match switched {
+            Switched::Agent { mapped, .. } => (named(*mapped).or(last), None),
+            Switched::Sender { mapped, ready } => (named(*mapped), named(*ready).or(last)),
+            Switched::Earlier => (None, None),
+        };
+        add(stages, Stage::Registration, [begins.clone(), agent.clone()]);
+        let waits = agent.or(begins).or_else(|| latest(stages)).unwrap_or((cut, host, "cut".to_owned()));
+        add(stages, Stage::Registration, [Some(waits), sender]);
     }
 
     /// Returns the record that begins a stage. If the first event of the stage after the cut is an end at the host
@@ -255,6 +272,7 @@ impl<'a> HandoffAnalysis<'a> {
         // If another host switched the path at the cut itself, the new path was there at once.
         let ready = named(switch.filter(|switch| switch.at == begun.0));
         let back = latest(&stages).or(ready).or_else(|| next.packets.is_stream.then_some(begun));
+        let back = self.wait_for_route(back, &sent, next, &mut stages);
         self.wait(back, &sent, next, &mut stages);
         first_byte(sent, next, &mut stages);
         stages
@@ -284,20 +302,25 @@ impl<'a> HandoffAnalysis<'a> {
             self.between(Instant::ZERO, next.arrival.at).iter().any(is_it)
         };
         let out: Option<Boundary> = switch.and_then(sent);
-        if let (Some(switch), Some(out)) = (switch, &out)
-            && out.0 >= switch.at
-        {
+        let switched = named(switch).zip(out.clone()).filter(|(switch, out)| out.0 >= switch.0);
+        if let Some((switch, out)) = switched {
             // The crossover had nothing to send until it received the datagram.
-            let came = self.between(switch.at, out.0).iter().find(|r| {
-                r.host == switch.host && matches!(&r.what, What::Received(_, packet) if packet.id == id)
+            let came = self.between(switch.0, out.0).iter().find(|r| {
+                r.host == switch.1 && matches!(&r.what, What::Received(_, packet) if packet.id == id)
             });
             let came = came.map(|r| (r.at, r.host, "next_datagram".to_owned()));
-            if let (Some(switch), Some(came)) = (named(Some(switch)), came.clone()) {
-                self.source(switch, came, next, &mut stages);
+            if came.as_ref().is_some_and(|came| came.0 == out.0) {
+                let Some(left) = self.sent(next) else { return stages };
+                self.wait(Some(switch.clone()), &left, next, &mut stages);
+                first_byte(if left.0 < switch.0 { switch } else { left }, next, &mut stages);
+                return stages;
             }
-            let begin = came.or_else(|| named(Some(switch)));
-            let is_instant = begin.as_ref().is_some_and(|begin| begin.0 == out.0);
-            add(&mut stages, Stage::PathSwitch, [begin.filter(|_| !is_instant), Some(out.clone())]);
+            if let Some(came) = came.clone() {
+                self.source(switch.clone(), came, next.arrival.at, next, &mut stages);
+            }
+            let begin = came.unwrap_or(switch);
+            let is_instant = begin.0 == out.0;
+            add(&mut stages, Stage::PathSwitch, [Some(begin).filter(|_| !is_instant), Some(out)]);
         }
         // If there was no switch, or if the packet did not pass the crossover, the packet used a path that existed
         // before the cut. For example, two mobile nodes at home are on one link.
@@ -340,7 +363,7 @@ impl<'a> HandoffAnalysis<'a> {
     /// ends the hole. If this packet was `delayed`, its transit begins when the last stage has ended.
     pub(super) fn resumed(&self, next: &Next<'_>, mut stages: Vec<Owner>, delayed: bool) -> Vec<Owner> {
         let Some(sent) = self.sent(next) else { return stages };
-        let back = latest(&stages);
+        let back = self.wait_for_route(latest(&stages), &sent, next, &mut stages);
         self.wait(back.clone(), &sent, next, &mut stages);
         let begin = back.filter(|back| delayed && back.0 > sent.0).unwrap_or(sent);
         first_byte(begin, next, &mut stages);
@@ -348,56 +371,23 @@ impl<'a> HandoffAnalysis<'a> {
         stages
     }
 
-    /// Assigns the time from the end of the last stage until the sender sends the packet that ends the outage. The
-    /// cause is the transport's recovery, or a source that had nothing to send.
-    fn wait(&self, back: Option<Boundary>, sent: &Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) {
-        let Some(mut back) = back.filter(|back| back.0 < sent.0) else { return };
-        // A connection that is not open at both ends waits for a retransmission of its handshake.
-        let opening = next.packets.opening.filter(|wait| (wait.from..wait.to).contains(&back.0));
-        if let Some(opened) = opening.map(|wait| wait.to).filter(|opened| *opened <= sent.0) {
-            let opened = (opened, sent.1, "connection_open".to_owned());
-            add(stages, Stage::Recovery, [Some(back), Some(opened.clone())]);
-            back = opened;
-        }
-        if let Some(asked) = self.asked_again(next, back.0, sent.0) {
-            add(stages, Stage::Recovery, [Some(back), Some(asked.clone())]);
-            back = asked;
-        }
-        if next.waits_for_source(back.0, sent.0) {
-            self.source(back, sent.clone(), next, stages);
-        } else {
-            add(stages, Stage::Recovery, [Some(back), Some(sent.clone())]);
-        }
-    }
-
-    /// Returns when the sender of an answer received the question, if the question had to be retransmitted and the
-    /// sender waited for it. Returns `None` otherwise.
-    fn asked_again(&self, next: &Next<'_>, back: Instant, sent: Instant) -> Option<Boundary> {
-        if !next.waits_for_source(back, sent) {
-            return None;
-        }
-        let (ours, flows) = (next.flow, self.traffic.flows.iter().zip(&self.traffic.packets));
-        let is_reverse = |flow: &Flow| {
-            let ports = |end: crate::flow::End| (end.host, end.at.port());
-            flow.transport == ours.transport
-                && ports(flow.from) == ports(ours.to)
-                && ports(flow.to) == ports(ours.from)
-        };
-        let (reverse, packets) =
-            flows.into_iter().find(|(flow, packets)| packets.is_stream && is_reverse(flow))?;
-        let arrival = reverse.arrivals.iter().rfind(|arrival| arrival.at > back && arrival.at <= sent)?;
-        let (left, _) = self.traffic.origin(arrival.packet, arrival.at)?;
-        let repeats =
-            |sending: &crate::flow::Sending| !sending.is_new && sending.at <= left && sending.at >= back;
-        let is_again = packets.sendings.iter().any(repeats);
-        is_again.then(|| (arrival.at, reverse.to.host, "question_arrived".to_owned()))
-    }
-
     /// Returns when and from which host the packet that ends the outage left its origin.
-    fn sent(&self, next: &Next<'_>) -> Option<Boundary> {
+    pub(super) fn sent(&self, next: &Next<'_>) -> Option<Boundary> {
         let (at, on) = self.traffic.origin(next.arrival.packet, next.arrival.at)?;
         let name = if next.packets.is_stream { "segment_sent" } else { "app_sent" };
         Some((at, on, name.to_owned()))
+    }
+
+    /// Returns when the sender's node sent the packet that ends the outage.
+    pub(super) fn departure(&self, next: &Next<'_>) -> Option<Departure> {
+        let (sender, id) = (next.flow.from.host, next.arrival.packet);
+        let sends = |r: &&Record| {
+            let is_it = matches!(&r.what, What::Sent(iface, one) if *iface != Iface::HOST && one.id == id);
+            r.host == sender && is_it
+        };
+        let sent = self.between(Instant::ZERO, next.arrival.at).iter().rfind(sends).map(|sent| sent.at);
+        let at = sent.or_else(|| Some(self.sent(next)?.0))?;
+        Some(Departure { sender, at, packet: Some(id) })
     }
 }
 
@@ -413,7 +403,7 @@ pub(super) struct Next<'a> {
 impl Next<'_> {
     /// Returns whether the source had nothing to send from `back` until it sent the packet at `sent`: the data was new,
     /// and nothing was retransmitted in between. Always true for datagrams.
-    fn waits_for_source(&self, back: Instant, sent: Instant) -> bool {
+    pub(super) fn waits_for_source(&self, back: Instant, sent: Instant) -> bool {
         if !self.packets.is_stream {
             return true;
         }
@@ -446,7 +436,7 @@ pub(super) fn opens_meanwhile(mut owners: Vec<Owner>, open: Instant) -> Vec<Owne
 }
 
 /// Returns the end of the stage that ends last.
-fn latest(stages: &[Owner]) -> Option<Boundary> {
+pub(super) fn latest(stages: &[Owner]) -> Option<Boundary> {
     let owner = stages.iter().max_by_key(|owner| owner.to)?;
     Some((owner.to, owner.hosts?.1, owner.ends.clone()))
 }
@@ -478,7 +468,16 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
             owners.push(nobody(at, owner.from));
         }
         at = owner.to;
-        owners.push(owner);
+        match owners.last_mut() {
+            // The datagram that ends an outage has overtaken another one.
+            Some(Owner { stage: Some(Stage::FirstByte), to, ends, hosts: Some((_, there)), .. })
+                if owner.stage == Some(Stage::FirstByte) && *to == owner.from =>
+            {
+                (*to, *ends) = (owner.to, owner.ends);
+                *there = owner.hosts.map_or(*there, |(_, last)| last);
+            }
+            _ => owners.push(owner),
+        }
     }
     if at < to {
         owners.push(nobody(at, to));

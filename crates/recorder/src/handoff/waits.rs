@@ -1,0 +1,171 @@
+//! The parts of an outage in which data could reach the host: a sender waits for its source, for its transport, or for
+//! the route to the other end of the flow.
+
+use super::analysis::{Boundary, HandoffAnalysis, is_registered, named};
+use super::experience::Owner;
+use super::route::Route;
+use super::stages::{Next, add};
+use crate::flow::{Flow, PacketEvent};
+use node::{Span, Stage};
+use trace::{Record, What};
+use wire::Instant;
+
+impl HandoffAnalysis<'_> {
+    /// Adds the part in which the sender of a flow waited for the route to the other end, a mobile node that moved too: it
+    /// lasts until the packet that ends the outage could take the route. Returns the end of this part, or `back` if the route
+    /// was ready at `back` already.
+    pub(super) fn wait_for_route(
+        &self,
+        back: Option<Boundary>,
+        sent: &Boundary,
+        next: &Next<'_>,
+        stages: &mut Vec<Owner>,
+    ) -> Option<Boundary> {
+        let receiver = next.flow.to.host;
+        let Some(mut begin) = back.clone().filter(|back| back.0 < sent.0) else { return back };
+        let Some(by) = self.route_since(next).filter(|by| by.at > begin.0) else { return back };
+        // Before its registration, the other end had no link, or did not know its network.
+        let mapped = self.routes_to(receiver, begin.0, by.at).find(|record| is_registered(record));
+        let asked = mapped.and_then(|mapped| {
+            self.edge(receiver, begin.0, mapped.at, Span::Begins(Stage::Registration), false)
+        });
+        if let Some(asked) = named(asked) {
+            self.wait(Some(begin), &asked, next, stages);
+            begin = asked;
+        }
+        let ready = named(Some(by));
+        add(stages, Stage::Registration, [Some(begin), ready.clone()]);
+        ready
+    }
+
+    /// Returns the record since which the route of the packet that ends the outage leads to its receiver. Returns `None` if the
+    /// receiver is no mobile node, or if no record shows that.
+    pub(super) fn route_since(&self, next: &Next<'_>) -> Option<&Record> {
+        let departure = self.departure(next)?;
+        match self.route(next.flow.to.host, Instant::ZERO, next.arrival.at, &departure) {
+            Route::Since(by) => Some(by),
+            Route::Unknown | Route::Earlier | Route::Missing => None,
+        }
+    }
+
+    /// Assigns the time from the end of the last stage until the sender sends the packet that ends the outage. The
+    /// cause is the transport's recovery, or a source that had nothing to send.
+    pub(super) fn wait(
+        &self,
+        back: Option<Boundary>,
+        sent: &Boundary,
+        next: &Next<'_>,
+        stages: &mut Vec<Owner>,
+    ) {
+        let Some(mut back) = back.filter(|back| back.0 < sent.0) else { return };
+        // A connection that is not open at both ends waits for a retransmission of its handshake.
+        let opening = next.packets.opening.filter(|wait| (wait.from..wait.to).contains(&back.0));
+        if let Some(opened) = opening.map(|wait| wait.to).filter(|opened| *opened <= sent.0) {
+            let opened = (opened, sent.1, "connection_open".to_owned());
+            add(stages, Stage::Recovery, [Some(back), Some(opened.clone())]);
+            back = opened;
+        }
+        if let Some(asked) = self.asked_again(next, back.0, sent.0) {
+            add(stages, Stage::Recovery, [Some(back), Some(asked.clone())]);
+            back = asked;
+        }
+        if next.waits_for_source(back.0, sent.0) {
+            self.source(back, sent.clone(), next.arrival.at, next, stages);
+        } else {
+            add(stages, Stage::Recovery, [Some(back), Some(sent.clone())]);
+        }
+    }
+
+    /// Returns when the sender of an answer received the question, if the question had to be retransmitted and the
+    /// sender waited for it. Returns `None` otherwise.
+    fn asked_again(&self, next: &Next<'_>, back: Instant, sent: Instant) -> Option<Boundary> {
+        if !next.waits_for_source(back, sent) {
+            return None;
+        }
+        let (ours, flows) = (next.flow, self.traffic.flows.iter().zip(&self.traffic.packets));
+        let is_reverse = |flow: &Flow| {
+            let ports = |end: crate::flow::End| (end.host, end.at.port());
+            flow.transport == ours.transport
+                && ports(flow.from) == ports(ours.to)
+                && ports(flow.to) == ports(ours.from)
+        };
+        let (reverse, packets) =
+            flows.into_iter().find(|(flow, packets)| packets.is_stream && is_reverse(flow))?;
+        let arrival = reverse.arrivals.iter().rfind(|arrival| arrival.at > back && arrival.at <= sent)?;
+        let (left, _) = self.traffic.origin(arrival.packet, arrival.at)?;
+        let repeats =
+            |sending: &crate::flow::Sending| !sending.is_new && sending.at <= left && sending.at >= back;
+        let is_again = packets.sendings.iter().any(repeats);
+        is_again.then(|| (arrival.at, reverse.to.host, "question_arrived".to_owned()))
+    }
+
+    /// Assigns the time from `begin` until `end`, in which no data came from the source. If datagrams of the source
+    /// that were sent before `end` were lost until `limit`, the link is the cause until the last loss. For the rest, the source
+    /// is the cause until it sends a datagram that is on its way at `end`.
+    pub(super) fn source(
+        &self,
+        mut begin: Boundary,
+        end: Boundary,
+        limit: Instant,
+        next: &Next<'_>,
+        stages: &mut Vec<Owner>,
+    ) {
+        if let Some(lost) = self.lost_between(&begin, end.0, limit, next) {
+            let lost = self.last_loss(lost, next.flow.to.host);
+            add(stages, Stage::Link, [Some(begin), Some(lost.clone())]);
+            begin = lost;
+        }
+        if begin.0 > end.0 {
+            return;
+        }
+        let sent = self.under_way(next, begin.0, end.0);
+        let sent = sent.map(|sent| (sent, next.flow.from.host, "app_sent".to_owned()));
+        let until = sent.clone().unwrap_or_else(|| end.clone());
+        if sent.is_none() || until.0 > begin.0 {
+            add(stages, Stage::Traffic, [Some(begin.clone()), Some(until.clone())]);
+            begin = until;
+        }
+        if sent.is_some() {
+            add(stages, Stage::FirstByte, [Some(begin), Some(end)]);
+        }
+    }
+
+    /// Returns the last loss of a datagram until `limit`. The datagram was sent after `begin`, or passed the host of `begin`
+    /// after it. If it was lost after `end`, it was sent before `end`.
+    fn lost_between<'p>(
+        &self,
+        begin: &Boundary,
+        end: Instant,
+        limit: Instant,
+        next: &Next<'p>,
+    ) -> Option<&'p PacketEvent> {
+        let passed = |lost: &&PacketEvent| {
+            let came = |r: &Record| matches!(&r.what, What::Received(_, packet) if packet.id == lost.packet);
+            let is_later = lost.at > begin.0 && lost.at <= limit && (lost.at <= end || lost.sent < end);
+            is_later
+                && (lost.sent >= begin.0
+                    || self.first(begin.0, lost.at, |r| r.host == begin.1 && came(r)).is_some())
+        };
+        next.packets.lost.iter().rfind(passed).filter(|_| !next.packets.is_stream)
+    }
+
+    /// Returns when the first datagram was sent that was on its way at `end`: the one that ends the outage, or one that was sent
+    /// after `begin` and arrived or was lost after `end`. Returns `None` if there is none, and for streams.
+    fn under_way(&self, next: &Next<'_>, begin: Instant, end: Instant) -> Option<Instant> {
+        let (packets, receiver) = (next.packets, next.flow.to.host);
+        if packets.is_stream {
+            return None;
+        }
+        let last = packets.lost.partition_point(|lost| lost.at <= end);
+        let lost_later = |id| packets.lost.iter().skip(last).any(|lost| lost.packet == id);
+        let [from, to] = [begin, end].map(|at| packets.sendings.partition_point(|sending| sending.at < at));
+        let sendings = packets.sendings.get(from..to).unwrap_or_default();
+        let is_on_its_way = |sending: &&crate::flow::Sending| {
+            let reached = self.traffic.reached(sending.packet, receiver, Instant::ZERO);
+            reached.map_or_else(|| lost_later(sending.packet), |at| at > end)
+        };
+        let other = sendings.iter().find(is_on_its_way).map(|sending| sending.at);
+        let own = self.sent(next).map(|sent| sent.0).filter(|sent| *sent < end);
+        own.into_iter().chain(other).min()
+    }
+}
