@@ -167,9 +167,10 @@ fragments: setup-test
 	$(CARGO) test --release --locked -p daemon --lib -- --ignored --nocapture --test-threads=1 \
 		cutting_packets_at_a_tunnel
 
-# The cost of keeping packets for visitors: at a foreign agent, and of a prototype in the kernel. Two minutes; the prototype needs root.
-kept-packets:
-	bench/kept/keep_in_kernel.py
+# The cost of keeping packets for visitors: of the role alone, and of a foreign agent that forwards by its daemon and in the kernel. Five
+# minutes with the build, as root.
+kept-packets: setup-test
+	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture keeping_in_the_kernel_costs
 	$(CARGO) test --release --locked -p mobile-ip --test roles -- --ignored --nocapture keeping_packets
 
 # A hundred thousand packets are dropped at known places on Linux. The ledger must find each of them: two minutes, as root.

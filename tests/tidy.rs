@@ -43,8 +43,10 @@ const PURE: &[&str] = &[
 const OUTSIDE: &[(&str, usize)] = &[("apps", 3), ("auth", 6), ("dhcp", 3)];
 const OPERATING_SYSTEM: &[&str] = &[
     "os",
+    "data-path",
     "daemon",
     "emulator",
+    "aya",
     "libc",
     "rustix",
     "mio",
@@ -93,7 +95,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("client", &["wire"]),
     ("shim", &["wire", "client"]),
     ("os", &["wire"]),
-    ("daemon", &["wire", "tcp", "node", "trace", "client", "os"]),
+    ("data-path", &["wire", "table", "node", "os"]),
+    ("daemon", &["wire", "tcp", "node", "trace", "client", "os", "data-path"]),
     (
         "scenario",
         &[

@@ -25,6 +25,7 @@ need() { # program package
 }
 # A compiler without the C library's start files cannot link.
 echo 'int main(void) { return 0; }' | cc -x c - -o /dev/null 2>/dev/null || missing="$missing gcc libc6-dev"
+need clang clang # compiles the data path in the kernel; without clang, a daemon can only forward by itself
 if [ "$1" = test ]; then
     need g++ g++         # libFuzzer, and programs that use ns-3
     need nft nftables    # tests plant faults with it

@@ -202,6 +202,7 @@ fn spec(host: &scenario::HostPlan, node: Node, dir: &Path) -> Spec {
         store: None,
         store_without_sync: false,
         store_needs_room: false,
+        data_path_in_kernel: false,
         hold: true,
     }
 }

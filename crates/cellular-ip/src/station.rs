@@ -141,6 +141,8 @@ impl Station {
                 PuntReason::Listen => return self.control(now, &rx, packet, out),
                 PuntReason::Action => self.downlink(now, &rx, packet, out),
                 PuntReason::ReversePath | PuntReason::Check => self.uplink(now, &rx, packet, out),
+                // The copy of a packet that was forwarded. No route of this role permits one.
+                PuntReason::Kept(_) => out.discard(rx.iface, packet, node::reason::CONSUMED),
             },
             Input::Idle(key, _) => self.expired(now, key.dst.address(), out),
             Input::Wall(wall) => self.admission.set_clock(now, wall),

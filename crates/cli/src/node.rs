@@ -3,7 +3,7 @@
 use crate::Failure;
 use daemon::{Interface, Spec, run};
 use os::{Netlink, TcpMetrics};
-use roles::{HostConfig, KeyError};
+use roles::{DataPathPlace, HostConfig, KeyError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use trace::HostId;
@@ -28,6 +28,12 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
         let error = scenario::host_config_error(&place.to_string(), &text, &path, &problem);
         Failure::Usage(error.to_string())
     })?;
+    if config.daemon.data_path == DataPathPlace::Kernel && config.daemon.records.is_some() {
+        let problem =
+            "packets that the kernel forwards have no records; allowed together with `records`: \"user\"";
+        let error = scenario::host_config_error(&place.to_string(), &text, "daemon.data_path", problem);
+        return Err(Failure::Usage(error.to_string()));
+    }
     let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
     if !args.on_this_machine
         && os::namespace::is_machines_own().map_err(|error| Failure::Machine(error.to_string()))?
@@ -64,6 +70,9 @@ fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
             );
             return Err((format!("interface[{index}].name"), problem));
         }
+    }
+    if config.daemon.data_path == DataPathPlace::Kernel {
+        daemon::has_data_path().map_err(|why| ("daemon.data_path".to_owned(), why.to_owned()))?;
     }
     let losses = metrics(config).map(|metrics| metrics.losses).unwrap_or_default();
     if let Some(name) = losses.missing().first() {
@@ -139,6 +148,7 @@ fn spec(config: &HostConfig) -> Result<Spec, roles::NodeError> {
         store: daemon.store,
         store_without_sync: daemon.store_without_sync,
         store_needs_room: daemon.store_needs_room,
+        data_path_in_kernel: daemon.data_path == DataPathPlace::Kernel,
         hold: daemon.hold,
     })
 }

@@ -58,6 +58,8 @@ impl Daemon {
     }
 
     pub(super) fn carry_out_acts(&mut self, now: Instant) {
+        // The data path follows first: from now on, packets of a route that has ended come to the node.
+        self.follow_rules(now);
         let (mut told, mut requests) = (Vec::new(), ClientRequests::default());
         while let Some((role, act)) = self.out.next_act() {
             match act {

@@ -217,6 +217,7 @@ pub(crate) fn spec(node: Node, control: std::path::PathBuf) -> Spec {
         store: None,
         store_without_sync: false,
         store_needs_room: false,
+        data_path_in_kernel: false,
         hold: true,
         clock_error: wire::ClockError::NONE,
     }

@@ -30,6 +30,7 @@ impl Daemon {
             Value::Map(mut status) => {
                 let troubles = self.troubles().into_iter().map(Value::Text).collect();
                 status.push(("clock".to_owned(), self.host_clock()));
+                status.extend(self.data_path_status());
                 status.push(("troubles".to_owned(), Value::List(troubles)));
                 Value::Map(status)
             }
@@ -61,7 +62,7 @@ impl Daemon {
             format!("the interface {KERNEL_SIDE} was removed: packets of this host's own programs are lost until the daemon is started again")
         });
         let hooks = self.hooks.as_ref().and_then(Hooks::failure).map(str::to_owned);
-        [records, store, host, hooks].into_iter().flatten().collect()
+        [records, store, host, hooks, self.data_path_trouble()].into_iter().flatten().collect()
     }
 
     /// Reports once that records cannot be written.

@@ -5,6 +5,7 @@
 //! All daemons of a lab have the same clock. A daemon can record events as [`trace::Record`]s.
 
 mod acts;
+mod beside;
 mod buffers;
 mod claim;
 mod clients;
@@ -48,6 +49,7 @@ use buffers::Buffers;
 use claim::Claim;
 use clients::Clients;
 use control::{Control, Request};
+use data_path::DataPath;
 use drops::Drops;
 use emulator_client::EmulatorClient;
 use hooks::Hooks;
@@ -75,8 +77,10 @@ use store_thread::StoreThread;
 use trace::{HostId, Record, What};
 use wire::{ClockError, Duration, Iface, Instant, WallTime};
 
+pub use beside::try_data_path;
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
+pub use data_path::is_built as has_data_path;
 pub use emulator_client::{EmulatorEvent, EmulatorRequest};
 use heartbeat::Stalls;
 pub use heartbeat::{BEAT, Heartbeat, Stall};
@@ -121,6 +125,8 @@ struct Daemon {
     /// The ingress hooks, which are installed again if they are removed; `None` in a lab, where the ledger shows the
     /// effect of a removed hook.
     hooks: Option<Hooks>,
+    /// The data path in the kernel; `None` if the daemon forwards all packets.
+    data_path: Option<DataPath>,
     sockets: Sockets,
     clients: Clients,
     /// The operations on streams that programs of this host request from roles.
@@ -269,7 +275,7 @@ impl Daemon {
         let names: Vec<&str> = ports.iter().map(|port: &Port| port.spec.name.as_str()).collect();
         let names = [&[KERNEL_SIDE, host_link::NODE_SIDE], &names[..]].concat();
         let queues = spec.hold.then(|| QueueWatch::open(&mut net, &names)).transpose()?;
-        let Resources { epoll, control, listener, store } = claimed;
+        let Resources { epoll, control, listener, store, data_path } = claimed;
         let boot = boot_of(store.as_ref());
         let radio = spec.radio.map(|(path, host)| EmulatorClient::connect(&path, host)).transpose()?;
         let measurements = Measurements::new(ports.len() + 1);
@@ -278,7 +284,7 @@ impl Daemon {
         // Creating the recorder empties the file. So this is done late: an earlier failure leaves the old records in
         // the file.
         let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
-        Ok(Self {
+        let mut daemon = Self {
             node: spec.node,
             out: Outbox::default(),
             // Until the run begins, the time is zero. Commands are answered already, and the time must not go back when
@@ -289,6 +295,7 @@ impl Daemon {
             ports,
             host,
             hooks,
+            data_path,
             sockets: Sockets::new(&epoll, spec.addresses.first().copied())
                 .offering(spec.tcp.window)
                 .sharing(descriptors),
@@ -320,7 +327,12 @@ impl Daemon {
             told_to_begin: false,
             began: false,
             ends: false,
-        })
+        };
+        let indexes: Vec<u32> = daemon.ports.iter().map(|port| port.state.index).collect();
+        for (number, index) in (1..).zip(indexes) {
+            daemon.attach_data_path(Iface(number), index)?;
+        }
+        Ok(daemon)
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -330,6 +342,7 @@ impl Daemon {
         self.wall = (Offset::sample(), now);
         self.clock_error.1 = self.clock_error.0.next_step(now);
         self.measurements.begin();
+        self.begin_data_path();
         let heard = self.hear_emulator_before_start();
         let boot = Boot { wall: self.wall_at_zero(), ..std::mem::take(&mut self.boot) };
         self.give(now, Input::Start(&boot));
@@ -373,6 +386,7 @@ impl Daemon {
         for iface in ready.interfaces {
             self.receive(iface)?;
         }
+        self.end_wait_of_data_path()?;
         self.handle_stored();
         self.receive_datagrams(&ready.sockets);
         self.serve_clients(ready.clients);
@@ -387,6 +401,7 @@ impl Daemon {
         self.check_wall_clock(now);
         if let Some(due) = self.node.deadline().filter(|due| *due <= now) {
             self.worst_late = self.worst_late.max(now.since(due));
+            self.ask_uses(now);
             self.give(now, Input::Timeout);
         }
         Ok(())
@@ -420,6 +435,7 @@ impl Daemon {
     }
 
     fn give(&mut self, now: Instant, input: Input<'_>) {
+        self.fetch_kept(now);
         self.node.handle(now, input, &mut self.out);
         self.carry_out(now);
     }

@@ -58,6 +58,7 @@ impl Daemon {
                 Ok(socket) => {
                     port.state.index = link.index;
                     self.replace_socket(iface, socket)?;
+                    self.attach_data_path(iface, link.index)?;
                 }
                 // The device was removed again. If it returns, the old socket is bound to no device, and is replaced
                 // then.
@@ -212,11 +213,13 @@ impl Daemon {
         self.record(now, What::Up(iface, cell));
         let link = Link::Up { cell, mac: spec.mac, mtu, name: &spec.name };
         self.give(now, Input::Link(iface, link));
+        self.link_of_data_path(iface, true);
     }
 
     pub(super) fn link_down(&mut self, iface: Iface, why: &str) {
         let now = self.clock.now();
         self.record(now, What::Down(iface, why.to_owned().into()));
+        self.link_of_data_path(iface, false);
         self.give(now, Input::Link(iface, Link::Down(why)));
     }
 }

@@ -113,6 +113,7 @@ impl Daemon {
             self.record(now, What::Dropped(iface, packet.id, reason.0.into()));
             return;
         }
+        self.fetch_kept(now);
         self.node.receive(now, iface, packet, &mut self.out);
         self.carry_out(now);
     }

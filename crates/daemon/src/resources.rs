@@ -2,10 +2,12 @@
 //! another process has one of them, or a path leads to another kind of file, the daemon fails before the first change.
 
 use super::Spec;
+use super::beside;
 use super::clients::ClientListener;
 use super::control::Control;
 use super::record_file;
 use crate::Store;
+use data_path::DataPath;
 use os::Result;
 use os::epoll::Epoll;
 use std::sync::Arc;
@@ -16,6 +18,8 @@ pub(super) struct Resources {
     pub(super) control: Control,
     pub(super) listener: Option<ClientListener>,
     pub(super) store: Option<Store>,
+    /// The data path in the kernel, if the configuration asks for it. It forwards nothing yet.
+    pub(super) data_path: Option<DataPath>,
 }
 
 impl Resources {
@@ -26,6 +30,6 @@ impl Resources {
         if let Some(path) = &spec.records {
             record_file::check(path)?;
         }
-        Ok(Self { epoll, control, listener, store: spec.open_store()? })
+        Ok(Self { epoll, control, listener, store: spec.open_store()?, data_path: beside::load(spec)? })
     }
 }

@@ -41,6 +41,8 @@ pub struct Spec {
     pub store_without_sync: bool,
     /// Whether storing fails while the disk has no free block, even if the store has room within its file.
     pub store_needs_room: bool,
+    /// Whether the kernel forwards the packets that need no decision of a role.
+    pub data_path_in_kernel: bool,
     /// Whether the daemon belongs to a lab. Then its node starts only after [`crate::Ask::Begin`], and not when the
     /// interfaces are taken over.
     pub hold: bool,

@@ -3,6 +3,7 @@
 use super::Daemon;
 use super::source::{Ready, Source};
 use super::{Heartbeat, Hooks, StoreThread};
+use data_path::DataPath;
 use os::epoll::Events;
 use os::{Attempt, PacketSocket, Result, Signals};
 use rustix::time::Timespec;
@@ -96,11 +97,19 @@ impl Daemon {
         let beat = self.measurements.heartbeat.as_ref().map(Heartbeat::due);
         let hooks = self.hooks.as_ref().and_then(Hooks::due);
         let drifts = Some(self.clock_error.1).filter(|at| *at < Instant::NEVER);
-        let due =
-            [drifts, self.node.deadline(), self.clients.deadline(), self.sockets.deadline(), beat, hooks]
-                .into_iter()
-                .flatten()
-                .min();
+        let kept = self.data_path.as_ref().and_then(DataPath::due);
+        let due = [
+            drifts,
+            self.node.deadline(),
+            self.clients.deadline(),
+            self.sockets.deadline(),
+            beat,
+            hooks,
+            kept,
+        ]
+        .into_iter()
+        .flatten()
+        .min();
         let due = if self.began { due.unwrap_or(Instant::NEVER) } else { Instant::ZERO };
         if (self.began || self.told_to_begin) && self.armed != Some(due) {
             self.timer.arm(self.clock, due)?;

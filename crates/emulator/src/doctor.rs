@@ -13,7 +13,7 @@ use rustix::thread::UnshareFlags;
 use rustix::time::Timespec;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::process::Command;
 use wire::{Duration, EtherType, Frame, Mac, ethernet};
 
@@ -34,6 +34,8 @@ pub struct Probe {
 const LAB: &str = "labs on Linux";
 /// Label of what labs need if the user is not root.
 const ROOTLESS: &str = "labs on Linux without root";
+/// Label of what forwarding in the kernel needs.
+const KERNEL: &str = "daemons with data_path = \"kernel\"";
 /// The longest time to wait for a frame before the frame is sent again, and the largest number of times that it is
 /// sent.
 const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -66,7 +68,7 @@ const TESTS: [(&str, &str, bool, Test); 16] = [
     ("TCP reno", "experiments with TCP Reno", true, || tcp_support::congestion("reno")),
     ("TCP cubic", "experiments with TCP CUBIC", true, || tcp_support::congestion("cubic")),
     ("TCP bbr", "experiments with TCP BBR", true, || tcp_support::congestion("bbr")),
-    ("eBPF", "the eBPF data path", false, ebpf),
+    ("eBPF", KERNEL, true, ebpf),
     ("TUN", "nothing in this version", true, tun),
 ];
 
@@ -85,7 +87,7 @@ pub fn probe() -> Vec<Probe> {
 }
 
 /// Returns the names of the features that a lab needs and this machine lacks, or `None` if it lacks none. Features that
-/// only the eBPF data path, one protocol or one experiment needs are not included.
+/// only the data path in the kernel, one protocol or one experiment needs are not included.
 pub fn missing_for_lab(probes: &[Probe]) -> Option<String> {
     missing(probes, geteuid().is_root())
 }
@@ -223,17 +225,10 @@ fn timer() -> Result<String> {
     Err(io::Error::from(io::ErrorKind::TimedOut)).attempt("be woken by", "a timer")
 }
 
-/// Creates an array map of one element: `BPF_MAP_CREATE` with type, key size, value size and number of entries.
+/// Loads the program of the data path in the kernel, and attaches it to nothing.
 fn ebpf() -> Result<String> {
-    const BPF_MAP_CREATE: libc::c_int = 0;
-    let attributes: [u32; 4] = [2, 4, 8, 1];
-    // SAFETY: the attributes outlive the call, and their size is given; nothing else owns the descriptor.
-    unsafe {
-        let size = size_of_val(&attributes);
-        let fd = libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, attributes.as_ptr(), size) as libc::c_int;
-        drop(OwnedFd::from_raw_fd(check(fd).attempt("create", "an eBPF map")?));
-    }
-    Ok("an eBPF map was created".to_owned())
+    daemon::try_data_path()?;
+    Ok("the program of the data path was loaded".to_owned())
 }
 
 fn tun() -> Result<String> {
@@ -334,7 +329,7 @@ mod tests {
         let probes = [
             probe("user namespaces", ROOTLESS, false),
             probe("veth", LAB, true),
-            probe("eBPF", "the eBPF data path", false),
+            probe("eBPF", KERNEL, false),
         ];
         assert_eq!(missing(&probes, true), None);
         assert_eq!(missing(&probes, false).as_deref(), Some("user namespaces"));

@@ -43,6 +43,7 @@ pub use app_event::{AppChange, AppEvent};
 pub use input::{Boot, Command, CommandId, FailedAct, Fault, Input, Link, Listen, Notification, Proto, Rx};
 pub use mark::{HANDOFF, HANDOFF_ABORTED, HANDOFF_FAILED, HANDOFF_REFUSED, Mark, Span, Stage};
 pub use mirror::MirrorAct;
+pub use node::data_path::KeptPacket;
 pub use node::{Node, Role};
 pub use outbox::Outbox;
 pub use refusals::Refusals;
@@ -51,9 +52,9 @@ pub use stream::{
     Addr, Guard, MigrateEvent, MigrateOp, SocketOption, StreamEvent, StreamId, StreamOp, Transport, Tuple,
 };
 pub use table::{
-    Action, Class, Datagram, Disposition, Encap, EntryId, Found, Hop, IngressPolicy, Kind as TunnelKind,
-    Kinds as TunnelKinds, Lifetime, NextHop, Port, PuntReason, RoleId, Route, RouteKey, Rules, Verdict,
-    decide, decide_opened,
+    Action, Aside, Class, Datagram, Disposition, Encap, EntryId, Found, Hop, IngressPolicy,
+    Kind as TunnelKind, Kinds as TunnelKinds, Lifetime, NextHop, Port, PuntReason, RoleId, Route, RouteKey,
+    Rules, Verdict, decide, decide_opened,
 };
 pub use timer::{Expiry, TimerName, Timers};
 pub use value::Value;

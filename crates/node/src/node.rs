@@ -69,6 +69,12 @@ pub trait Role: Debug + Send {
     /// Returns the state of the role for an operator. The call changes nothing.
     fn status(&self) -> Value;
 
+    /// Returns the maximum number of bytes of packets that a data path beside the node may keep for the role
+    /// ([`table::Aside`]). By default, 0.
+    fn room_aside(&self) -> usize {
+        0
+    }
+
     /// Calls `each` with the identity of each packet that the role holds, for the ledger and for law 6. By default, a
     /// role holds no packet.
     fn holds(&self, _each: &mut dyn FnMut(PacketId)) {}

@@ -116,6 +116,10 @@ impl Ruleset {
         if entry.reported {
             entry.reported = false;
             Self::queue(&mut self.due, entry);
+            // A data path gives the first packets of an idle route to the node, until it knows of this use.
+            if let Some(mirror) = &mut self.mirror {
+                mirror.set_route(entry.key, found((id, entry)), entry.used, false);
+            }
         }
     }
 

@@ -76,6 +76,23 @@ pub struct DaemonConfig {
     /// Whether the roles start only after a command of the lab; default false.
     #[serde(default)]
     pub hold: bool,
+    /// Where packets are forwarded; default `user`.
+    #[serde(default)]
+    pub data_path: DataPathPlace,
+}
+
+/// Where the packets of a host are forwarded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataPathPlace {
+    /// The daemon forwards all packets.
+    #[default]
+    User,
+    /// An XDP program in the kernel takes packets out of IP in IP and forwards them to link addresses, if the routes of the roles
+    /// permit it. It also keeps the last packets of visitors (`buffer` of a foreign agent). The daemon gets all other packets.
+    /// This needs root, and a program that was built with clang. It is not possible together with `records`, which need each
+    /// packet.
+    Kernel,
 }
 
 /// The configuration of an interface of a host.

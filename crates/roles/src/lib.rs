@@ -15,7 +15,7 @@ mod together;
 
 pub use clock::ClockConfig;
 pub use error::{KeyError, NodeError};
-pub use host::{DaemonConfig, HostConfig, InterfaceConfig, ParseViaError, RouteConfig, Via};
+pub use host::{DaemonConfig, DataPathPlace, HostConfig, InterfaceConfig, ParseViaError, RouteConfig, Via};
 pub use kind::RoleConfig;
 pub use surroundings::Surroundings;
 pub use tcp::{EstimatorName, ProfileName, RecoveryName, TcpConfig, TooBigName};

@@ -141,12 +141,26 @@ pub struct Route {
     /// in any case. The intervals follow each other from [`Instant::ZERO`] on. So two notices may be closer to each
     /// other, and two data paths agree on the intervals. An interval of zero counts as 1 ns. Only [`Action::Forward`] and [`Action::Tunnel`] have notices.
     pub notice: Option<Duration>,
+    /// What a data path beside the node may do with the packets of an [`Action::Punt`] instead; `None` if the owner must
+    /// get each packet. [`decide`] ignores this field.
+    pub aside: Option<Aside>,
+}
+
+/// What a data path beside the node may do with packets that would go to the owner of a route. It may forward them, as if
+/// the action were [`Action::Forward`] to `hop`, if it keeps a copy of the last ones. A copy has the time to live after
+/// forwarding. The data path gives the copies to the owner ([`PuntReason::Kept`]) before the node handles anything else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Aside {
+    /// Where the packets go.
+    pub hop: Hop,
+    /// The number of packets that the data path keeps, at least 1. With 0, the owner must get each packet.
+    pub packets: u16,
 }
 
 impl Route {
     /// Returns a route of whose packets its owner is not notified.
     pub const fn new(action: Action, lifetime: Lifetime) -> Self {
-        Self { action, lifetime, notice: None }
+        Self { action, lifetime, notice: None, aside: None }
     }
 }
 
@@ -277,6 +291,9 @@ pub enum PuntReason {
     Check,
     /// The role set the route to the packet's source to [`Action::Punt`], so the role itself makes the check.
     ReversePath,
+    /// A data path beside the node has forwarded the packet at this instant, and kept a copy for the owner of its route
+    /// ([`Aside`]). The role gets the copy, and does not forward it again to the same hop.
+    Kept(Instant),
 }
 
 /// The number of a route in the rules, by which its use is recorded.

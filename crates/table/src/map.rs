@@ -10,8 +10,8 @@
 //! [`Instant::NEVER`].
 
 use crate::{
-    Action, Class, Encap, EntryId, Found, Hop, IngressPolicy, Kind, Kinds, Lifetime, NextHop, Port, RoleId,
-    Route, RouteKey,
+    Action, Aside, Class, Encap, EntryId, Found, Hop, IngressPolicy, Kind, Kinds, Lifetime, NextHop, Port,
+    RoleId, Route, RouteKey,
 };
 use core::fmt;
 use core::time::Duration;
@@ -134,15 +134,15 @@ pub struct MapRoute {
     pub owner: u8,
     /// The tag of the [`Action`], for example [`tag::FORWARD`].
     pub action: u8,
-    /// With [`tag::FORWARD`]: the tag of the [`NextHop`], for example [`tag::VIA`]. With [`tag::TUNNEL`]: the tag of the
-    /// tunnel's [`Kind`], for example [`tag::GRE`]. With [`tag::OPEN`]: the kinds of tunnels that are opened
+    /// With [`tag::FORWARD`]: the tag of the [`NextHop`], for example [`tag::VIA`]. With [`tag::PUNT`]: the same of
+    /// [`Route::aside`], or 0 without it. With [`tag::TUNNEL`]: the tag of the tunnel's [`Kind`], for example [`tag::GRE`]. With [`tag::OPEN`]: the kinds of tunnels that are opened
     /// ([`Kinds::bits`]). Otherwise 0.
     pub hop: u8,
     /// The tag of the [`Lifetime`], for example [`tag::UNTIL`].
     pub lifetime: u8,
     /// The number of the route ([`EntryId`]).
     pub entry: u32,
-    /// With [`tag::FORWARD`]: the number of the outgoing interface. With [`tag::TUNNEL`]: the largest inner datagram in
+    /// With [`Self::hop`] of a next hop: the number of the outgoing interface. With [`tag::TUNNEL`]: the largest inner datagram in
     /// bytes that the path is reported to carry ([`Encap::reported`]). Otherwise 0.
     pub iface_or_reported: u16,
     /// With [`tag::MAC`]: the link address of the next hop; otherwise zero.
@@ -154,8 +154,9 @@ pub struct MapRoute {
     pub dst: [u8; 4],
     /// With [`tag::DROP`]: the number of the drop reason ([`Reason::code`]); otherwise 0.
     pub reason: u32,
-    /// With [`tag::TUNNEL`]: the largest inner datagram of the tunnel in bytes; otherwise 0.
-    pub mtu: u16,
+    /// With [`tag::TUNNEL`]: the largest inner datagram of the tunnel in bytes. With [`tag::PUNT`] and
+    /// [`Route::aside`]: the number of packets that are kept. Otherwise 0.
+    pub mtu_or_packets: u16,
     /// With [`tag::OPEN`]: the class of the packets out of the tunnel; otherwise 0.
     pub class: u8,
     /// With [`tag::TUNNEL`]: 1 if the tunnel is failing ([`Encap::is_failing`]), otherwise 0.
@@ -283,7 +284,7 @@ impl MapRoute {
         src: [0; 4],
         dst: [0; 4],
         reason: 0,
-        mtu: 0,
+        mtu_or_packets: 0,
         class: 0,
         failing: 0,
         span: 0,
@@ -304,8 +305,13 @@ impl MapRoute {
         let none =
             Self { owner: owner.0, lifetime, entry: entry.0, span, notice, used: used.0, ..Self::NONE };
         match route.action {
-            Action::Forward(hop) => none.with_hop(hop),
-            Action::Punt => Self { action: tag::PUNT, ..none },
+            Action::Forward(hop) => Self { action: tag::FORWARD, ..none.with_hop(hop) },
+            Action::Punt => match route.aside {
+                Some(Aside { hop, packets }) if packets > 0 => {
+                    Self { action: tag::PUNT, mtu_or_packets: packets, ..none.with_hop(hop) }
+                }
+                _ => Self { action: tag::PUNT, ..none },
+            },
             Action::Drop(reason) => Self { action: tag::DROP, reason: reason.code(), ..none },
             Action::Host => Self { action: tag::HOST, ..none },
             Action::Tunnel(Encap { src, dst, mtu, reported, kind, is_failing }) => Self {
@@ -317,7 +323,7 @@ impl MapRoute {
                 },
                 src: src.octets(),
                 dst: dst.octets(),
-                mtu,
+                mtu_or_packets: mtu,
                 iface_or_reported: reported,
                 failing: u8::from(is_failing),
                 ..none
@@ -329,7 +335,7 @@ impl MapRoute {
     }
 
     const fn with_hop(self, hop: Hop) -> Self {
-        let this = Self { action: tag::FORWARD, iface_or_reported: hop.iface.0, ..self };
+        let this = Self { iface_or_reported: hop.iface.0, ..self };
         match hop.to {
             NextHop::Mac(mac) => Self { hop: tag::MAC, mac: mac.0, ..this },
             NextHop::Via(router) => Self { hop: tag::VIA, src: router.octets(), ..this },
@@ -350,7 +356,7 @@ impl MapRoute {
                 Action::Tunnel(Encap {
                     src: Ipv4Addr::from(self.src),
                     dst: Ipv4Addr::from(self.dst),
-                    mtu: self.mtu,
+                    mtu: self.mtu_or_packets,
                     reported: self.iface_or_reported,
                     kind,
                     is_failing: self.failing != 0,
@@ -369,7 +375,9 @@ impl MapRoute {
         let refused = NotAnEntry("route");
         let (Some(action), Some(lifetime)) = (action, lifetime) else { return Err(refused) };
         let notice = (self.notice != 0).then(|| Duration::from_nanos(self.notice));
-        let route = Route { action, lifetime, notice };
+        let kept = self.next_hop().map(|hop| Aside { hop, packets: self.mtu_or_packets });
+        let aside = kept.filter(|_| action == Action::Punt);
+        let route = Route { action, lifetime, notice, aside };
         let found = Found { entry: EntryId(self.entry), owner: RoleId(self.owner), route };
         let used = Instant(self.used);
         if Self::new(&found, used) == *self { Ok((found, used)) } else { Err(refused) }

@@ -62,11 +62,16 @@ fn routes() -> impl Iterator<Item = Route> {
     ];
     let actions = forward.into_iter().chain(drops).chain(others).chain(tunnels);
     let notices = [None, Some(Duration::from_nanos(1)), Some(SECOND)];
-    actions.flat_map(move |action| {
+    let aside = |to| Route {
+        aside: Some(Aside { hop: Hop { iface: Iface(0x0304), to }, packets: 0x0506 }),
+        ..Route::new(Action::Punt, Lifetime::Until(Instant(7)))
+    };
+    let plain = actions.flat_map(move |action| {
         lifetimes
             .into_iter()
             .flat_map(move |lifetime| notices.map(|notice| Route { notice, ..Route::new(action, lifetime) }))
-    })
+    });
+    plain.chain(hops.map(aside))
 }
 
 fn found() -> impl Iterator<Item = (Found, Instant)> {
@@ -186,4 +191,19 @@ fn the_bytes_are_those_of_the_other_side() {
     assert_eq!(MapRoute::new(&found, Instant::ZERO).to_bytes(), expected);
     assert_eq!(Reason("").code(), 0x811c_9dc5, "the offset of FNV-1a");
     assert_eq!(Reason("a").code(), 0xe40c_292c, "a published test vector");
+}
+
+#[test]
+fn only_packets_that_the_owner_would_get_may_be_kept_aside() {
+    let hop = Hop::mac(Iface(1), Mac([2; 6]));
+    let bytes = |action, packets| {
+        let aside = Some(Aside { hop, packets });
+        let route = Route { aside, ..Route::new(action, Lifetime::Permanent) };
+        MapRoute::new(&Found { entry: EntryId(1), owner: RoleId(1), route }, Instant::ZERO)
+    };
+    let kept = bytes(Action::Punt, 3);
+    assert_eq!((kept.action, kept.hop, kept.mtu_or_packets, kept.mac), (tag::PUNT, tag::MAC, 3, [2; 6]));
+    let none = MapRoute::new(&bytes(Action::Host, 3).read(reason_of).unwrap().0, Instant::ZERO);
+    assert_eq!((none.hop, none.mtu_or_packets), (0, 0));
+    assert_eq!(bytes(Action::Punt, 0).hop, 0, "nothing is kept, so the owner must get each packet");
 }

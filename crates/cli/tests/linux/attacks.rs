@@ -30,7 +30,7 @@ pub(crate) struct Case {
 }
 
 /// Creates the daemon's namespace and the attacker's namespace, with two links between them.
-fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
+pub(crate) fn joined(attackers: &[Ipv4Addr]) -> [NetNs; 2] {
     let [daemons, others] = [(); 2].map(|()| NetNs::create().unwrap());
     let quiet = || drop(os::namespace::sysctl("net/ipv6/conf/default/disable_ipv6", "1"));
     daemons.run(quiet).unwrap();

@@ -10,7 +10,7 @@ fn kept_packets_are_the_visitors_only() {
 }
 
 /// What `mobile_ip_buffers.py` prints.
-const BUFFER_ROWS: &[&str] = &[
+pub(crate) const BUFFER_ROWS: &[&str] = &[
     "not-asked 020000000007 kept 0",
     "keep-with-wrong-key bad_authentication+1 same",
     "keep-with-wrong-spi no_association+1 same",

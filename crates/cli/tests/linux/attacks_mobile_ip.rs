@@ -658,7 +658,7 @@ const DHCP_SERVER_ROWS: &[&str] = &[
 ];
 
 /// What `mobile_ip_handoffs.py` prints.
-const HANDOFF_ROWS: &[&str] = &[
+pub(crate) const HANDOFF_ROWS: &[&str] = &[
     "at-first 020000000007",
     "update-with-wrong-key bad_authentication+1 same",
     "update-with-wrong-spi no_association+1 same",

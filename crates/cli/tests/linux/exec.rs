@@ -150,6 +150,7 @@ impl Stage {
             store: None,
             store_without_sync: false,
             store_needs_room: false,
+            data_path_in_kernel: false,
             hold: false,
         };
         let place = Arc::clone(&host);

@@ -31,6 +31,7 @@ mod exec;
 mod faults;
 mod host_settings;
 mod indirect_tcp;
+mod kernel_data_path;
 mod lacks;
 mod lateness;
 mod links;

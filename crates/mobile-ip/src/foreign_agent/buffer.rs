@@ -99,6 +99,16 @@ impl Buffers {
         self.bytes
     }
 
+    /// Returns the maximum number of bytes of all visitors.
+    pub(super) const fn room(&self) -> usize {
+        self.limits.total_bytes
+    }
+
+    /// Returns the maximum number of packets of one visitor.
+    pub(super) const fn packets_each(&self) -> usize {
+        self.limits.packets
+    }
+
     /// Returns the numbers of packets and of bytes of a visitor.
     pub(super) fn size(&self, visit: Visit) -> (usize, usize) {
         self.rings.get(&visit).map_or((0, 0), |ring| (ring.packets.len(), ring.bytes))

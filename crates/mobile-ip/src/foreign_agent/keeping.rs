@@ -5,6 +5,9 @@
 //! While packets of a visitor are to be kept, its route gives them to this role, which forwards them as the table would. A
 //! packet is stored after its time to live was decremented, before the link. Only packets out of tunnels are kept, and never
 //! those of this host: registration messages and ICMP errors. If the visit ends otherwise, its packets are dropped.
+//!
+//! A data path beside the node may do the same for a visitor, and gives its copies to this role before anything else
+//! ([`Aside`]). So the role has the last packets whenever they matter, and does not get each packet.
 
 use super::buffer::{Buffers, KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD, Kept};
 use super::{ForeignAgent, NOT_A_VISITOR, Visit};
@@ -13,7 +16,7 @@ use crate::mark::HandoffEvent;
 use crate::message::{Asks, BufferControl};
 use crate::one_tunnel::OneRoute;
 use node::{
-    Action, Disposition, Expiry, Hop, Lifetime, Outbox, PuntReason, Route, RouteKey, Rx, Value, reason,
+    Action, Aside, Disposition, Expiry, Hop, Lifetime, Outbox, PuntReason, Route, RouteKey, Rx, Value, reason,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ipv4::{self, Header};
@@ -81,6 +84,18 @@ impl Keeper {
         }
     }
 
+    /// Returns how many packets a data path beside the node must keep for a visit if it forwards them itself; `None` if this
+    /// role must get each packet: none are kept, or they are held back.
+    fn kept_aside(&self, visit: Visit) -> Option<u16> {
+        let may = self.when != KeepWhen::LinkDown && self.wants(visit);
+        may.then(|| u16::try_from(self.buffers.packets_each()).unwrap_or(u16::MAX))
+    }
+
+    /// Returns the maximum number of bytes that are kept. A data path beside the node may keep as many.
+    pub(super) const fn room(&self) -> usize {
+        self.buffers.room()
+    }
+
     /// Returns when a packet is due, or may be too old; `None` if there is none.
     pub(super) fn next(&self) -> Option<Instant> {
         Instant::sooner(self.due.next(), self.buffers.next())
@@ -116,6 +131,14 @@ impl ForeignAgent {
             Some(keeper) if keeper.wants(visit) => Action::Punt,
             _ => Action::Forward(Hop::mac(self.iface, mac)),
         }
+    }
+
+    /// Returns the route of the packets out of the tunnel of a visitor's home agent. If they are to be kept, a data path beside
+    /// the node may forward them all the same, and keep them for this role.
+    pub(super) fn route_for(&self, visit: Visit, mac: Mac, lifetime: Lifetime) -> Route {
+        let packets = self.keeper.as_ref().and_then(|keeper| keeper.kept_aside(visit));
+        let aside = packets.map(|packets| Aside { hop: Hop::mac(self.iface, mac), packets });
+        Route { aside, ..Route::new(self.action_for(visit, mac), lifetime) }
     }
 
     /// Handles a Buffer Control Request of a mobile node (draft-mkhalil-mobileip-buffer-00, section 4.1). It must be authentic, and
@@ -162,7 +185,7 @@ impl ForeignAgent {
         if let Some(opened) = self.opened.get(&visit.1)
             && let Some(visitor) = self.visitors.get(&visit)
         {
-            let route = Route::new(self.action_for(visit, mac), Lifetime::Until(visitor.ends));
+            let route = self.route_for(visit, mac, Lifetime::Until(visitor.ends));
             out.route(RouteKey::to(opened.class, visit.0), route);
         }
     }
@@ -181,6 +204,34 @@ impl ForeignAgent {
             Some((visit, mac)) => self.deliver(now, Some(visit), mac, (rx, packet), out),
             None if self.is_of_visitor(&rx) => self.route_opened(rx, packet, out),
             None => self.out_of_tunnel(now, rx, packet, out),
+        }
+    }
+
+    /// Handles a packet that a data path beside the node has forwarded to a visitor at `at`, and kept. If the visitor has left
+    /// meanwhile, the packet is sent to its new care-of address: its Binding Update was handled at the same time.
+    pub(super) fn kept_aside(
+        &mut self,
+        now: Instant,
+        at: Instant,
+        (rx, packet): (Rx, Packet),
+        out: &mut Outbox,
+    ) {
+        let entry = rx.tunnel.map_or(Ipv4Addr::UNSPECIFIED, |(entry, _)| entry);
+        let visit = (rx.header.dst, entry);
+        if self.visitors.contains_key(&visit) {
+            match self.keeper.as_mut().filter(|keeper| keeper.wants(visit)) {
+                Some(keeper) => {
+                    let mut gone = |old, why| discard(old, why, out);
+                    keeper.buffers.keep(at, visit, (rx.iface, entry, packet), &mut gone);
+                }
+                None => out.discard(rx.iface, packet, KEPT_UNWANTED),
+            }
+        } else if self.handoffs.departures.contains_key(&visit) {
+            if let Err(packet) = self.wait_behind(now, visit, (rx, packet), out) {
+                self.send_onward(now, visit, (rx.iface, packet), out);
+            }
+        } else {
+            out.discard(rx.iface, packet, KEPT_VISIT_ENDED);
         }
     }
 

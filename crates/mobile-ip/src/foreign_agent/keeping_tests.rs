@@ -144,6 +144,33 @@ impl Bench {
         self.effects()
     }
 
+    /// A data path beside the node has forwarded a packet for the visitor at `at`, and kept it.
+    fn kept_aside(&mut self, at: Instant, ttl: u8) -> Vec<String> {
+        self.packets += 1;
+        let [src, dst] = [SENDER, HOST].map(|address| SocketAddrV4::new(address, 9000));
+        let whole = udp::packet(src, dst, &[0; 100]);
+        let (header, payload) = Header::parse(&whole).unwrap();
+        let bytes = Header { ttl, ..header }.emit(payload);
+        let packet = Packet { id: PacketId(self.packets), ..Packet::new(Mac::ZERO, bytes) };
+        let rx = Rx {
+            tunnel: Some((HOME_AGENT, OWN)),
+            ..Rx::parse(Iface(2), PuntReason::Kept(at), &packet).unwrap()
+        };
+        self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
+        self.effects()
+    }
+
+    /// Returns what a data path may do with the packets of the last route that was set for the visitor.
+    fn aside(&mut self) -> Option<Aside> {
+        let route = |effect| match effect {
+            Effect::Do(node::Act::Route(key, Some(route))) if key.dst == wire::Prefix::host(HOST) => {
+                Some(route)
+            }
+            _ => None,
+        };
+        self.out.drain_effects().filter_map(route).last().and_then(|route| route.aside)
+    }
+
     fn flush(&mut self) -> Vec<String> {
         self.update(NEW, false)
     }
@@ -400,4 +427,74 @@ fn the_list_of_reasons_is_complete() {
     let listed: BTreeSet<String> = KEPT_REASONS.iter().map(|reason| reason.0.to_owned()).collect();
     assert_eq!((&defined, listed.len()), (&listed, KEPT_REASONS.len()));
     assert!(listed.len() >= 6 && listed.contains(KEPT_TOO_OLD.0), "{listed:?}");
+}
+
+// --- packets that a data path beside the node has kept --------------------------------------------------------------------------
+
+#[test]
+fn a_data_path_may_forward_what_it_keeps_for_the_role() {
+    let aside = |buffer: &str| {
+        let mut bench = Bench::new(buffer);
+        bench.agent.set_route(VISIT, MAC, &mut bench.out);
+        bench.aside()
+    };
+    let hop = Hop::mac(Iface(1), MAC);
+    assert_eq!(aside(""), Some(Aside { hop, packets: 1 }));
+    assert_eq!(aside("packets = 7"), Some(Aside { hop, packets: 7 }));
+    assert_eq!(aside("when = \"request\""), None, "nothing is kept yet");
+    assert_eq!(aside("when = \"link-down\""), None);
+    let mut bench = Bench::new("when = \"request\", packets = 7");
+    bench.control(Asks::Keep, 5, &[]);
+    bench.agent.set_route(VISIT, MAC, &mut bench.out);
+    assert_eq!(bench.aside(), Some(Aside { hop, packets: 7 }));
+    assert_eq!(bench.agent.room_aside(), 64 << 20);
+
+    let mut bench = Bench::new("when = \"link-down\"");
+    bench.agent.link_changed(false, &mut bench.out);
+    assert_eq!(bench.aside(), None, "packets are held back");
+}
+
+#[test]
+fn kept_packets_of_a_data_path_are_as_the_roles_own() {
+    let mut bench = Bench::new("packets = 2, max_age = \"10s\"");
+    let begin = bench.now;
+    bench.now += Duration::from_secs(4);
+    assert_eq!(bench.kept_aside(begin, 63), [""; 0], "it is not sent again");
+    assert_eq!(bench.kept_aside(begin + Duration::from_secs(1), 63), [""; 0]);
+    assert_eq!(bench.kept_aside(begin + Duration::from_secs(2), 63), ["kept_replaced 1"]);
+    assert_eq!(bench.data(100, 64, None), ["kept_replaced 2", "link 4"]);
+    assert_eq!(bench.held(), [3, 4]);
+    assert_eq!(bench.wait(), (6000, vec![]), "the deadline of a packet that was replaced");
+    assert_eq!(bench.wait(), (2000, vec!["kept_too_old 3".to_owned()]), "its age is that of its arrival");
+    assert_eq!(bench.flush(), ["route onward", &format!("tunnel to {NEW} 4 ttl 62")]);
+}
+
+/// A packet was on its way through the data path when the Binding Update was handled.
+#[test]
+fn a_packet_that_was_kept_too_late_follows_the_visitor() {
+    let mut bench = Bench::new("packets = 3");
+    bench.kept_aside(bench.now, 63);
+    let to = |number: u64| format!("tunnel to {NEW} {number} ttl 62");
+    assert_eq!(bench.flush(), ["route onward", &to(1)]);
+    assert_eq!(bench.kept_aside(bench.now, 63), [to(2)]);
+    bench.agent.end_departure(Instant::ZERO, VISIT, &mut bench.out);
+    bench.effects();
+    assert_eq!(bench.kept_aside(bench.now, 63), ["kept_visit_ended 3"]);
+
+    let mut bench = Bench::new("packets = 3, drain = \"paced\"");
+    bench.kept_aside(bench.now, 63);
+    bench.kept_aside(bench.now, 63);
+    assert_eq!(bench.flush(), ["route onward", "punt", &to(1)]);
+    assert_eq!(bench.kept_aside(bench.now, 63), [""; 0], "it waits behind the others");
+    assert_eq!(bench.held(), [2, 3]);
+}
+
+#[test]
+fn a_packet_that_was_kept_after_the_visitor_had_ended_it_is_dropped() {
+    let mut bench = Bench::new("when = \"request\"");
+    assert_eq!(bench.kept_aside(bench.now, 63), ["kept_unwanted 1"]);
+    bench.control(Asks::Keep, 5, &[]);
+    assert_eq!(bench.kept_aside(bench.now, 63), [""; 0]);
+    assert_eq!(bench.control(Asks::Stop, 6, &[]), ["kept_unwanted 2"]);
+    assert_eq!(bench.held(), [0_u64; 0]);
 }

@@ -296,6 +296,7 @@ impl ForeignAgent {
 
     fn packet(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let ends = match rx.header.protocol {
+            _ if let PuntReason::Kept(at) = rx.why => return self.kept_aside(now, at, (rx, packet), out),
             _ if rx.why == PuntReason::Action => return self.punted(now, rx, packet, out),
             _ if rx.why == PuntReason::Check => return self.of_another(rx, packet, out),
             ipv4::UDP if self.is_for_home_agent(&rx, &packet) => return out.pass(rx, packet),
@@ -526,6 +527,10 @@ impl Role for ForeignAgent {
         let handoffs = has_handoffs.then(|| ("handoffs", self.handoffs_status()));
         let kept = self.keeper.as_ref().map(|keeper| ("buffer", keeper.status()));
         Value::map(own.into_iter().chain(self.tunnels.status(self.clock)).chain(handoffs).chain(kept))
+    }
+
+    fn room_aside(&self) -> usize {
+        self.keeper.as_ref().map_or(0, Keeper::room)
     }
 
     fn holds(&self, each: &mut dyn FnMut(PacketId)) {

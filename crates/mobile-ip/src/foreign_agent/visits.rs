@@ -52,7 +52,7 @@ impl ForeignAgent {
         let mac = pending.mac;
         let ends = now + Duration::from_secs(lifetime.into());
         let route = Route::new(Action::Forward(Hop::mac(self.iface, mac)), Lifetime::Until(ends));
-        out.route(RouteKey::to(class, host), Route { action: self.action_for(visit, mac), ..route });
+        out.route(RouteKey::to(class, host), self.route_for(visit, mac, route.lifetime));
         let reached = self.reach(visit, mac, route, out);
         let had_reverse = self.visitors.get(&visit).is_some_and(|before| before.reverse.is_some());
         let asks_reverse = flags.has(RequestFlags::REVERSE);

@@ -9,11 +9,29 @@
 //! the first use of an idle route at once, because the route's owner may wait for this use ([`Node::used`]).
 
 use crate::mirror::Mirror;
+use crate::node::drop;
 use crate::ruleset::found;
-use crate::{MirrorAct, Node, Ruleset};
+use crate::{Input, Listen, MirrorAct, Node, Outbox, Proto, Role, Ruleset, Rx};
 use std::cmp::Reverse;
-use table::{EntryId, RouteKey};
-use wire::Instant;
+use table::{EntryId, PuntReason, RoleId, RouteKey};
+use wire::ipv4::{self, Header};
+use wire::{Iface, Instant, Ipv4Addr, Packet};
+
+/// A copy of a packet that a data path beside the node has taken out of a tunnel, forwarded and kept
+/// ([`table::Aside`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptPacket {
+    /// The owner of the packet's route.
+    pub owner: RoleId,
+    /// When the packet was forwarded.
+    pub at: Instant,
+    /// The interface on which the packet arrived.
+    pub iface: Iface,
+    /// The outer source and destination of the tunnel.
+    pub tunnel: (Ipv4Addr, Ipv4Addr),
+    /// The inner datagram, after its time to live was decremented.
+    pub packet: Packet,
+}
 
 impl Ruleset {
     /// Adds an act to the mirror, if there is one.
@@ -111,4 +129,42 @@ impl Node {
     pub fn used(&mut self, key: RouteKey, at: Instant) {
         self.rules.used_outside(key, at);
     }
+
+    /// Gives a packet that the data path has kept to the owner of its route. A driver calls the function for all such
+    /// packets, in the order of their arrival, before it gives the node anything else: a frame, a time-out, a command or
+    /// the change of a link. If a route is no longer one of [`table::Aside`], the driver first changes the data path, and then
+    /// gives the node the last packets of this route.
+    pub fn kept(&mut self, now: Instant, kept: KeptPacket, out: &mut Outbox) {
+        let KeptPacket { owner, at, iface, tunnel, packet } = kept;
+        out.begin(now);
+        match Header::parse(&packet.bytes) {
+            Ok((header, _)) => {
+                let rx = Rx { iface, why: PuntReason::Kept(at), tunnel: Some(tunnel), header };
+                self.give(now, owner, Input::Packet(rx, packet), out);
+            }
+            Err(malformed) => drop(out, iface, packet, malformed.into()),
+        }
+        self.settle(now, out);
+    }
+
+    /// Returns the maximum number of bytes of packets that a data path may keep for the roles of this node.
+    pub fn room_aside(&self) -> usize {
+        self.roles.iter().fold(0, |room, role| room.saturating_add(role.room_aside()))
+    }
+
+    /// Returns whether a data path may take datagrams out of tunnels by IP in IP. If not, a role listens for such
+    /// tunnels, or intercepts connections, and the node must get all of them.
+    pub fn opens_aside(&self) -> bool {
+        let is_tunnel = |proto: &Proto| matches!(proto, Proto::IpIp | Proto::Ip(ipv4::IPIP));
+        let hears = |listen: &Listen| match listen {
+            Listen::Local(proto) | Listen::Transit(proto, _) => is_tunnel(proto),
+            Listen::Group(..) | Listen::IcmpAbout(_) => false,
+        };
+        let takes = |role: &dyn Role| role.listens().iter().any(hears) || !role.intercepts().is_empty();
+        !self.roles.iter().any(|role| takes(&**role))
+    }
 }
+
+#[cfg(test)]
+#[path = "data_path_tests.rs"]
+mod tests;

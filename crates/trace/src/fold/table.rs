@@ -18,10 +18,11 @@ fold_struct! {
     Hop { iface, to }
 }
 
-/// Adds the action and the lifetime, and one word for the interval of notices if there is one.
+/// Adds the action and the lifetime, and one word for the interval of notices if there is one. What a data path beside the
+/// node may do is not added: the node does not depend on it.
 impl Fold for Route {
     fn fold(&self, into: &mut Fingerprinter) {
-        let Self { action, lifetime, notice } = self;
+        let Self { action, lifetime, notice, aside: _ } = self;
         (action, lifetime).fold(into);
         if let Some(interval) = notice {
             interval.fold(into);
@@ -57,4 +58,4 @@ impl Fold for TunnelKinds {
 fold_enum!(Lifetime { 0 Permanent, 1 SoftState(span), 2 ReportIdle(span), 3 Until(end) });
 fold_enum!(Action { 0 Forward(hop), 1 Punt, 2 Drop(reason), 3 Host, 4 Tunnel(encap), 5 Open(class, kinds) });
 fold_enum!(NextHop { 0 Mac(mac), 1 Via(router), 2 OnLink });
-fold_enum!(PuntReason { 0 Listen, 1 Action, 2 Check, 3 ReversePath });
+fold_enum!(PuntReason { 0 Listen, 1 Action, 2 Check, 3 ReversePath, 4 Kept(at) });

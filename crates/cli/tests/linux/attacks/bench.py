@@ -143,6 +143,7 @@ class Daemon:
         """Returns the daemon's state, and its counts by reason. Refusals of a role are also drops, so the larger number is used."""
         status = json.loads(self.ask(b'{"do":{"verb":"status"}}'))["ok"]
         status.pop("clock", None)  # the time
+        status.pop("data_path", None)  # the number of frames
         counts = {}
 
         def take(value, name):

@@ -1,0 +1,36 @@
+//! Mistakes in the program: what is wrong, the right text of the source, and the wrong one.
+
+pub(crate) const MUTANTS: [(&str, &str, &str); 24] = [
+    (
+        "it passes everything",
+        "    int verdict = forward(context);",
+        "    int verdict = XDP_PASS; (void)forward;",
+    ),
+    ("a default route forwards what has arrived", "if (is_own && shape->dst_len != 32)", "if (0)"),
+    ("a closed class has other routes", "if (class >= CLOSED && !shape->has_class)", "if (0)"),
+    ("an expired route is used", "if (route->span > now)", "if (1)"),
+    ("only routes to hosts are found", ".dst = dst & shape->dst_mask", ".dst = dst"),
+    ("the source is not looked up", ".src = src & shape->src_mask", ".src = 0"),
+    ("a check is not made", "if (policy && policy->has_check)", "if (0)"),
+    ("a policy for all neighbors is not found", "policy = map_lookup(&policies, &any);", "(void)any;"),
+    ("the MTU is not checked", "len > to->mtu", "0"),
+    ("the last hop is forwarded", "inner->ttl <= 1", "inner->ttl < 1"),
+    ("a wrong outer checksum is accepted", "!is_whole(outer)", "0"),
+    ("a wrong inner checksum is accepted", "!is_whole(inner)", "0"),
+    (
+        "an outer fragment is opened",
+        "outer->flags_offset & swap(0xbfff)",
+        "outer->flags_offset & swap(0x8000)",
+    ),
+    ("an inner reserved flag is accepted", "inner->flags_offset & swap(0x8000)", "0"),
+    ("padding is sent", "swap(outer->total) != len", "swap(outer->total) > len"),
+    ("a notice is not given", "|| route->notice", ""),
+    ("soft state is used", "if (route->lifetime == PERMANENT)", "if (route->lifetime <= SOFT_STATE)"),
+    ("the first use after an idle time is not reported", "if (end < route->span || end > now)", "if (1)"),
+    ("uses are not recorded", "        route->used = now;", "        (void)now;"),
+    ("other kinds of tunnels are open", "|| !(open->hop & IP_IN_IP)", ""),
+    ("frames to other stations are taken", "|| !is_same(frame->dst, from->mac)", ""),
+    ("a packet is kept as it arrived", "    decrement((struct ipv4 *)slot->data);", ""),
+    ("a packet is kept without its time", "    slot->at = now;", "    slot->at = 0;"),
+    ("a packet is kept after it was passed", "    add_one(&ring->whole);", "    add_one(&ring->begun);"),
+];
