@@ -336,7 +336,7 @@ fn later_arrive(outcome: &Outcome) -> usize {
             _ => None,
         });
         // The home agent repeats an Update that is lost.
-        let learnt = marks.clone().filter(|(_, mark)| CACHE.contains(&mark.name)).last();
+        let learnt = marks.clone().rfind(|(_, mark)| CACHE.contains(&mark.name));
         let (learnt, _) = learnt.unwrap_or_else(|| panic!("no Update arrived after {begun}"));
         let mut replies = marks.filter(|(_, mark)| mark.name == "registered");
         let Some((registered, _)) = replies.next() else { continue };
