@@ -6,6 +6,7 @@ use super::Spec;
 use data_path::{Counts, DataPath};
 use node::Value;
 use os::Result;
+use std::io::Write;
 use wire::{Iface, Instant};
 
 /// Loads the data path that the configuration asks for.
@@ -84,9 +85,23 @@ impl Daemon {
         }
     }
 
-    /// Attaches the data path to the device of an interface.
-    pub(super) fn attach_data_path(&mut self, iface: Iface, index: u32) -> Result<()> {
-        self.data_path.as_mut().map_or(Ok(()), |path| path.attach(iface, index))
+    /// Attaches the data path to the devices of all interfaces.
+    pub(super) fn attach_data_path(&mut self) -> Result<()> {
+        let Some(path) = &mut self.data_path else { return Ok(()) };
+        let mut ports = (1..).map(Iface).zip(&self.ports);
+        ports.try_for_each(|(iface, port)| path.attach(iface, port.state.index))
+    }
+
+    /// Attaches the data path to a device that has taken the place of another one. If it cannot, the daemon gets all packets of
+    /// this device.
+    pub(super) fn attach_data_path_again(&mut self, iface: Iface, index: u32) {
+        let attached = self.data_path.as_mut().map_or(Ok(()), |path| path.attach(iface, index));
+        if let Err(error) = attached {
+            let _ = writeln!(
+                std::io::stderr(),
+                "the daemon forwards the packets of a new device itself: {error}"
+            );
+        }
     }
 
     /// Returns the state of the data path for an operator; `None` without one.
