@@ -55,7 +55,7 @@ impl Daemon {
         }
     }
 
-    /// Handles all frames that have arrived, if one of them is a message to this host. The data path then goes on: until now it
+    /// Handles all frames that have arrived, if one of them is a message to this host. The data path then forwards again: until now it
     /// has passed all packets, so that none overtakes a message that changes its route.
     pub(super) fn end_wait_of_data_path(&mut self) -> Result<()> {
         let Some(messages) = self.data_path.as_ref().and_then(DataPath::messages) else { return Ok(()) };
