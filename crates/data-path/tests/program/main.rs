@@ -26,7 +26,7 @@ use wire::{Duration, EtherType, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId,
 
 const STEPS: usize = 1500;
 const FRAMES: usize = 24;
-const SEEDS: u64 = 3;
+const SEEDS: u64 = 6;
 /// The program may be this late, and then still sees the same lifetimes as the test.
 const LATE: Duration = Duration::from_millis(40);
 /// The slots are enough for all routes that the test can set.
@@ -356,7 +356,7 @@ fn the_comparison_finds_each_mistake_in_the_program() {
     for (what, right, wrong) in mutants::MUTANTS {
         assert_eq!(kernel::SOURCE.matches(right).count(), 1, "{what}: {right}");
         let object = kernel::compile(folder.path(), &kernel::SOURCE.replace(right, wrong));
-        let found = (0..2 * SEEDS).find_map(|seed| {
+        let found = (0..SEEDS).find_map(|seed| {
             let path = DataPath::load_object(&object, ROOM).unwrap();
             ComparedNode::new(seed, path).run().err()
         });
