@@ -354,7 +354,7 @@ impl<C: Cast> Teller<C> {
     }
 
     fn route(&self, route: Option<&Route>) -> String {
-        let Some(Route { action, lifetime, notice }) = route else { return "removed".to_owned() };
+        let Some(Route { action, lifetime, notice, aside }) = route else { return "removed".to_owned() };
         let action = match action {
             Action::Forward(Hop { iface, to: NextHop::Mac(mac) }) => {
                 format!("by {}", self.neighbor(*iface, *mac))
@@ -380,7 +380,9 @@ impl<C: Cast> Teller<C> {
             Action::Drop(reason) => format!("drop, {reason}"),
         };
         let noticed = notice.map_or(String::new(), |interval| format!(", noticed every {interval:?}"));
-        let action = action + &noticed;
+        let kept = aside
+            .map_or(String::new(), |aside| format!(", or beside the node, which keeps {}", aside.packets));
+        let action = action + &noticed + &kept;
         match lifetime {
             Lifetime::Permanent => action,
             Lifetime::SoftState(span) => format!("{action}, until {span:?} after data from there"),

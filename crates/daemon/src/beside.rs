@@ -6,6 +6,7 @@ use super::Spec;
 use data_path::{Counts, DataPath};
 use node::Value;
 use os::Result;
+use std::io::Write;
 use wire::{Iface, Instant};
 
 /// Loads the data path that the configuration asks for.
@@ -54,7 +55,7 @@ impl Daemon {
         }
     }
 
-    /// Handles all frames that have arrived, if one of them is a message to this host. The data path then goes on: until now it
+    /// Handles all frames that have arrived, if one of them is a message to this host. The data path then forwards again: until now it
     /// has passed all packets, so that none overtakes a message that changes its route.
     pub(super) fn end_wait_of_data_path(&mut self) -> Result<()> {
         let Some(messages) = self.data_path.as_ref().and_then(DataPath::messages) else { return Ok(()) };
@@ -84,9 +85,23 @@ impl Daemon {
         }
     }
 
-    /// Attaches the data path to the device of an interface.
-    pub(super) fn attach_data_path(&mut self, iface: Iface, index: u32) -> Result<()> {
-        self.data_path.as_mut().map_or(Ok(()), |path| path.attach(iface, index))
+    /// Attaches the data path to the devices of all interfaces.
+    pub(super) fn attach_data_path(&mut self) -> Result<()> {
+        let Some(path) = &mut self.data_path else { return Ok(()) };
+        let mut ports = (1..).map(Iface).zip(&self.ports);
+        ports.try_for_each(|(iface, port)| path.attach(iface, port.state.index))
+    }
+
+    /// Attaches the data path to a device that has taken the place of another one. If it cannot, the daemon gets all packets of
+    /// this device.
+    pub(super) fn attach_data_path_again(&mut self, iface: Iface, index: u32) {
+        let attached = self.data_path.as_mut().map_or(Ok(()), |path| path.attach(iface, index));
+        if let Err(error) = attached {
+            let _ = writeln!(
+                std::io::stderr(),
+                "the daemon forwards the packets of a new device itself: {error}"
+            );
+        }
     }
 
     /// Returns the state of the data path for an operator; `None` without one.

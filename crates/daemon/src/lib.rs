@@ -215,6 +215,7 @@ impl Daemon {
     fn live(spec: Spec, claimed: Resources, descriptors: usize, signals: &Signals) -> Result<()> {
         let (name, hold) = (spec.name.clone(), spec.hold);
         let mut daemon = Self::take_over(spec, claimed, descriptors)?;
+        daemon.attach_data_path()?;
         daemon.watch_sources(signals)?;
         let before = counters::here()?;
         let offset = Offset::sample();
@@ -284,7 +285,7 @@ impl Daemon {
         // Creating the recorder empties the file. So this is done late: an earlier failure leaves the old records in
         // the file.
         let records = spec.records.as_deref().map(|at| Recorder::create(at, spec.records_at_once));
-        let mut daemon = Self {
+        Ok(Self {
             node: spec.node,
             out: Outbox::default(),
             // Until the run begins, the time is zero. Commands are answered already, and the time must not go back when
@@ -327,12 +328,7 @@ impl Daemon {
             told_to_begin: false,
             began: false,
             ends: false,
-        };
-        let indexes: Vec<u32> = daemon.ports.iter().map(|port| port.state.index).collect();
-        for (number, index) in (1..).zip(indexes) {
-            daemon.attach_data_path(Iface(number), index)?;
-        }
-        Ok(daemon)
+        })
     }
 
     fn begin(&mut self) -> Result<()> {

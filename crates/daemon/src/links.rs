@@ -58,7 +58,7 @@ impl Daemon {
                 Ok(socket) => {
                     port.state.index = link.index;
                     self.replace_socket(iface, socket)?;
-                    self.attach_data_path(iface, link.index)?;
+                    self.attach_data_path_again(iface, link.index);
                 }
                 // The device was removed again. If it returns, the old socket is bound to no device, and is replaced
                 // then.

@@ -13,7 +13,7 @@ impl Pool {
         pool
     }
 
-    /// Takes `count` slots in a row. Returns the first one, or `None` if there are not so many in a row.
+    /// Takes `count` slots in a row. Returns the first one, or `None` if fewer are free in a row.
     pub(crate) fn take(&mut self, count: u32) -> Option<u32> {
         let (first, length) = self.0.iter().find(|(_, length)| **length >= count && count > 0)?;
         let (first, length) = (*first, *length);

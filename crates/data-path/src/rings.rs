@@ -152,7 +152,9 @@ impl Rings {
             let copy = self.copy(at);
             if self.slots.read(at) == mark {
                 *last = mark;
-                copy.into_iter().for_each(|(number, kept)| each(number, kept));
+                if let Some((number, kept)) = copy {
+                    each(number, kept);
+                }
             }
         }
     }
