@@ -59,7 +59,7 @@ struct Attachment {
     used: Option<String>,
     /// Whether a registration was accepted since the last begin of a handoff.
     is_settled: bool,
-    /// When the radio first came up in a cell since then.
+    /// When the link of the interface in use first came up since then.
     up: Option<Instant>,
     /// The index of a move whose path the home agent will cut.
     waits: Option<usize>,
@@ -80,18 +80,14 @@ pub(super) fn moves<'a>(plan: &Plan, records: &'a [Record]) -> Vec<Move<'a>> {
             (node.is_settled, node.up, node.waits) = (false, None, None);
             continue;
         }
-        let mark = match &record.what {
-            What::Up(_, Some(_)) => {
-                let node = nodes.entry(record.host).or_default();
-                node.up = node.up.or(Some(record.at));
-                continue;
-            }
-            What::Marked(mark) => mark,
-            _ => continue,
-        };
+        let What::Marked(mark) = &record.what else { continue };
         let host = if mark.role == MOBILE_NODE { Some(record.host) } else { bound(mark, &owners) };
         let Some(host) = host else { continue };
         let node = nodes.entry(host).or_default();
+        // Of several interfaces, only the link of the one in use counts: the mobile node marks no other.
+        if mark.role == MOBILE_NODE && mark.name == "link_up" {
+            node.up = node.up.or(Some(record.at));
+        }
         if mark.role == HOME_AGENT
             && mark.span.is_some()
             && let Some(Move { how, .. }) = node.waits.take().and_then(|index| moves.get_mut(index))
