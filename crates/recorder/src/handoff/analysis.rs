@@ -1,7 +1,7 @@
 //! Searches in the records of a run, for the analysis of handoffs.
 
 use crate::flow::Traffic;
-use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT};
+use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use node::{Mark, Span, Stage, Value};
 use scenario::Plan;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,8 @@ pub(super) struct HandoffAnalysis<'a> {
     pub(super) routes: Vec<(Option<HostId>, &'a Record)>,
     /// The refused tunings: the time of the request, the host and its radio. A refused tuning changes nothing.
     refused: BTreeSet<(Instant, HostId, Iface)>,
+    /// The mobile nodes with several interfaces.
+    several: BTreeSet<HostId>,
     /// When the run ended.
     pub(super) end: Instant,
 }
@@ -32,7 +34,23 @@ impl<'a> HandoffAnalysis<'a> {
     pub(super) fn new(plan: &Plan, records: &'a [Record], traffic: &'a Traffic) -> Self {
         let owners = plan.owners();
         let routes = routes(records, &owners);
-        Self { records, traffic, owners, routes, refused: refused(records), end: plan.end() }
+        let (refused, several) = (refused(records), several(records));
+        Self { records, traffic, owners, routes, refused, several, end: plan.end() }
+    }
+
+    /// Returns whether a record of a link concerns the interface in use. With several interfaces, the mobile node marks only
+    /// the links of that one that come up.
+    pub(super) fn is_of_interface_in_use(&self, record: &Record) -> bool {
+        let is_marked = |other: &Record| {
+            other.host == record.host
+                && matches!(&other.what, What::Marked(mark) if mark.role == MOBILE_NODE && mark.name == "link_up")
+        };
+        !self.several.contains(&record.host) || self.first(record.at, record.at, is_marked).is_some()
+    }
+
+    /// Returns whether a host is a mobile node with several interfaces.
+    pub(super) fn has_several_interfaces(&self, host: HostId) -> bool {
+        self.several.contains(&host)
     }
 
     /// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a
@@ -113,6 +131,12 @@ impl<'a> HandoffAnalysis<'a> {
 /// Returns the host that has the address in the field `field` of `mark`.
 fn owner(mark: &Mark, field: &str, owners: &BTreeMap<Ipv4Addr, HostId>) -> Option<HostId> {
     owners.get(&text(mark, field)?.parse::<Ipv4Addr>().ok()?).copied()
+}
+
+/// Returns the mobile nodes with several interfaces: only these mark which of them are usable.
+fn several(records: &[Record]) -> BTreeSet<HostId> {
+    let is_usable = |record: &&Record| matches!(&record.what, What::Marked(mark) if ["interface_usable", "interface_unusable"].contains(&mark.name));
+    records.iter().filter(is_usable).map(|record| record.host).collect()
 }
 
 /// The roles and names of the marks of Mobile IP that change where the packets for a mobile node are sent.

@@ -28,6 +28,9 @@ impl<'a> HandoffAnalysis<'a> {
         if departure.is_some() {
             self.admission(host, [cut, to], ends, next.packets, &mut stages);
         }
+        if next.packets.is_stream && self.has_several_interfaces(host) {
+            between_changes(&mut stages);
+        }
         let begun = (cut, host, "handoff".to_owned());
         let stages = if !ends {
             self.interrupted((to, host, "next_handoff".to_owned()), next, stages, named(switch))
@@ -174,8 +177,17 @@ impl<'a> HandoffAnalysis<'a> {
         let last = || open.then(|| (to, host, "next_handoff".to_owned()));
         // Events at the instant of the next handoff belong to that handoff.
         let until = if open { Instant(to.0.saturating_sub(1)) } else { to };
-        let gone = self.first(cut, until, |r| here(r) && (is_lost(r) || self.tuned(r).is_some()));
-        let up = self.first(cut, to, |r| here(r) && matches!(r.what, What::Up(_, Some(_))));
+        let iface = |r: &Record| match r.what {
+            What::Up(iface, _) | What::Down(iface, _) | What::Tuned(iface, _) => Some(iface),
+            _ => None,
+        };
+        let is_up = |r: &Record| here(r) && matches!(r.what, What::Up(_, Some(_)));
+        let up = self.first(cut, to, |r| is_up(r) && self.is_of_interface_in_use(r));
+        // With several interfaces, one that is not in use can lose its link too.
+        let counts =
+            |r: &Record| !self.has_several_interfaces(host) || up.is_some_and(|up| iface(up) == iface(r));
+        let gone =
+            self.first(cut, until, |r| here(r) && counts(r) && (is_lost(r) || self.tuned(r).is_some()));
         let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
         let to = until;
         let up = up.map(|r| (r.at, r.host, "up".into()));
@@ -439,6 +451,23 @@ pub(super) fn opens_meanwhile(mut owners: Vec<Owner>, open: Instant) -> Vec<Owne
 pub(super) fn latest(stages: &[Owner]) -> Option<Boundary> {
     let owner = stages.iter().max_by_key(|owner| owner.to)?;
     Some((owner.to, owner.hosts?.1, owner.ends.clone()))
+}
+
+/// Adds the recovery between a registration and a later change of the path in the same outage. With several interfaces, such a
+/// change need not be a handoff of its own.
+fn between_changes(stages: &mut Vec<Owner>) {
+    stages.sort_by_key(|owner| owner.from);
+    let mut waits = Vec::new();
+    for pair in stages.windows(2) {
+        let [before, after] = pair else { continue };
+        let edge = |hosts: Option<(HostId, HostId)>, at, name: &String| Some((at, hosts?.1, name.clone()));
+        if before.stage == Some(Stage::Registration) && before.to < after.from {
+            let edges =
+                [edge(before.hosts, before.to, &before.ends), edge(after.hosts, after.from, &after.begins)];
+            add(&mut waits, Stage::Recovery, edges);
+        }
+    }
+    stages.extend(waits);
 }
 
 /// Adds a stage, if both of its events are known.
