@@ -359,7 +359,7 @@ fn banned(path: &str, text: &str) -> Vec<String> {
 #[test]
 fn words_are_those_of_the_field() {
     let is_checked = |path: &str| {
-        let extensions = ["rs", "md", "toml", "sh", "py"];
+        let extensions = ["rs", "md", "toml", "sh", "py", "c"];
         let is_text = super::has_extension(Path::new(path), &extensions)
             || path.ends_with("Makefile")
             || path == ".ci/run";

@@ -25,8 +25,8 @@ need() { # program package
 }
 # A compiler without the C library's start files cannot link.
 echo 'int main(void) { return 0; }' | cc -x c - -o /dev/null 2>/dev/null || missing="$missing gcc libc6-dev"
-need clang clang # compiles the data path in the kernel; without clang, a daemon can only forward by itself
 if [ "$1" = test ]; then
+    need clang clang     # the build compiles the data path in the kernel with it
     need g++ g++         # libFuzzer, and programs that use ns-3
     need nft nftables    # tests plant faults with it
     need tc iproute2     # `make sctp-rate` limits the rate of a link with it
@@ -48,6 +48,9 @@ if [ "$1" = test ]; then
     [ -e /usr/include/ns3/core-module.h ] || missing="$missing libns3-dev" # tests and `make bench` compare with ns-3
 fi
 
+if [ "$1" = run ] && ! command -v clang >/dev/null 2>&1; then
+    echo "there is no clang: the build has no data path in the kernel, which daemons need for \`data_path = \"kernel\"\` only" >&2
+fi
 [ -z "$missing" ] && exit 0
 if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
     echo "missing:$missing; install them as root: apt-get install$missing" >&2

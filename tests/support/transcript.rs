@@ -380,8 +380,9 @@ impl<C: Cast> Teller<C> {
             Action::Drop(reason) => format!("drop, {reason}"),
         };
         let noticed = notice.map_or(String::new(), |interval| format!(", noticed every {interval:?}"));
-        let kept = aside
-            .map_or(String::new(), |aside| format!(", or beside the node, which keeps {}", aside.packets));
+        let kept = aside.map_or(String::new(), |aside| {
+            format!(", or forwarded by a data path that keeps the last {}", aside.packets)
+        });
         let action = action + &noticed + &kept;
         match lifetime {
             Lifetime::Permanent => action,

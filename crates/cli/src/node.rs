@@ -30,7 +30,7 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     })?;
     if config.daemon.data_path == DataPathPlace::Kernel && config.daemon.records.is_some() {
         let problem =
-            "packets that the kernel forwards have no records; allowed together with `records`: \"user\"";
+            "must be \"user\" if `records` is set: packets that the kernel forwards are not recorded";
         let error = scenario::host_config_error(&place.to_string(), &text, "daemon.data_path", problem);
         return Err(Failure::Usage(error.to_string()));
     }

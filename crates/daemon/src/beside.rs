@@ -99,7 +99,8 @@ impl Daemon {
         if let Err(error) = attached {
             let _ = writeln!(
                 std::io::stderr(),
-                "the daemon forwards the packets of a new device itself: {error}"
+                "interface number {}: the data path in the kernel is not attached, so the daemon forwards its packets: {error}",
+                iface.0
             );
         }
     }
@@ -114,6 +115,8 @@ impl Daemon {
     /// Returns why the data path forwards nothing, as a sentence for the operator.
     pub(super) fn data_path_trouble(&self) -> Option<String> {
         let why = self.data_path.as_ref()?.idle_because()?;
-        Some(format!("the data path in the kernel forwards nothing, and the daemon forwards itself: {why}"))
+        Some(format!(
+            "the data path in the kernel forwards no packets; the daemon forwards all of them: {why}"
+        ))
     }
 }

@@ -45,7 +45,7 @@ struct ipv4 {
     u32 src, dst;
 };
 
-// --- the maps; `src/maps.rs` has the same structs ------------------------------------------------------------------------------
+// --- the maps. The same layout: `table::map`, `src/lib.rs` (devices), `src/shapes.rs` (config) and `src/rings.rs` (slots) ---------
 
 enum { SHAPES = 32 };
 
@@ -161,7 +161,7 @@ INLINE int is_same(const u8 *one, const u8 *other) {
 }
 
 // Returns whether the header without options has a correct checksum.
-INLINE int is_whole(const struct ipv4 *header) {
+INLINE int has_correct_checksum(const struct ipv4 *header) {
     const u16 *words = (const void *)header;
     u32 sum = 0;
 #pragma unroll
@@ -179,7 +179,7 @@ INLINE void decrement(struct ipv4 *header) {
     header->checksum = swap(sum + (sum >> 16));
 }
 
-// Returns the most specific valid route, as `Ruleset::find_route` does. Returns NULL if there is none, and if the node must decide: a
+// Returns the most specific valid route, as `Ruleset::find_route` does. Returns NULL if there is none, or if the node must decide: a
 // route that is refreshed by packets matches, or the first packet after an idle time uses a route.
 INLINE struct route *find(const struct config *rules, u64 now, u8 class, u32 src, u32 dst, int is_own) {
     for (u32 number = 0; number < SHAPES; number++) {
@@ -302,7 +302,7 @@ INLINE int forward(struct xdp_md *context) {
     len -= sizeof(*outer);
     if (inner->version_length != 0x45 || swap(inner->total) != len || inner->flags_offset & swap(0x8000))
         return XDP_PASS;
-    if (outer->protocol != 4 || inner->ttl <= 1 || !is_whole(outer) || !is_whole(inner))
+    if (outer->protocol != 4 || inner->ttl <= 1 || !has_correct_checksum(outer) || !has_correct_checksum(inner))
         return XDP_PASS;
     u32 src = inner->src, dst = inner->dst;
 
@@ -356,7 +356,7 @@ INLINE int forward(struct xdp_md *context) {
     end = (void *)(long)context->data_end;
     frame = data;
     inner = (void *)(frame + 1);
-    if ((void *)(inner + 1) <= end) { // it always is
+    if ((void *)(inner + 1) <= end) { // always true: the kernel's verifier needs it
         COPY(frame->dst, route->mac, 6);
         COPY(frame->src, to->mac, 6);
         frame->kind = swap(0x0800);

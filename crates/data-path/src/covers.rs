@@ -52,14 +52,14 @@ pub fn forwarded(rules: &impl Beside, now: Instant, iface: Iface, frame: &[u8]) 
         return None;
     }
     let port = Port { iface, from: Some(link.src) };
-    if rules.ingress_policy(port).1.check.is_some() {
+    let policy = rules.ingress_policy(port).1;
+    if policy.check.is_some() {
         return None;
     }
     let (opened, packet) = (Datagram::new(&outer, bytes.len()), Datagram::new(&header, inner.len()));
     let open = decide(rules, now, port, &opened);
     let Disposition::Open(class) = open.disposition else { return None };
     let verdict = decide_opened(rules, now, port, class, &packet);
-    let policy = rules.ingress_policy(port).1;
     let routes = [
         rules.route(now, policy.class, outer.src, outer.dst)?,
         rules.route(now, class, header.src, header.dst)?,

@@ -2,8 +2,7 @@
 //!
 //! A driver loads the program ([`DataPath::load`]), attaches it to its interfaces, and passes on each act of the node's
 //! mirror ([`node::MirrorAct`]). The program is `bpf/forward.bpf.c`; [`covers`] says exactly which packets it forwards. It passes
-//! all others to the node, untouched, and drops none. So the node sees what it saw before, except packets that only
-//! their sender and their receiver miss nothing of.
+//! all others to the node, untouched, and drops none. So the node gets all packets but those that the program forwards.
 //!
 //! For a route with [`table::Aside`] the program also keeps a copy of the last packets in memory that it shares with this
 //! process, and [`DataPath::fetch`] returns them. No packet costs a system call.
@@ -93,7 +92,7 @@ pub struct Counts {
     pub passed: u64,
 }
 
-/// Returns an error if this program was built without clang, so that it has no data path in the kernel.
+/// Returns an error if this executable was built without clang, so that it has no data path in the kernel.
 pub fn is_built() -> std::result::Result<(), &'static str> {
     if OBJECT.is_empty() {
         return Err(
@@ -106,7 +105,8 @@ pub fn is_built() -> std::result::Result<(), &'static str> {
 
 impl DataPath {
     /// Loads the program and its maps, with `room` bytes for kept packets. Until [`Self::begin`] it passes all packets to the
-    /// node. Fails without the capability `CAP_BPF`, or if this program was built without clang.
+    /// node. Fails without root (`CAP_BPF` and `CAP_NET_ADMIN`), or if this executable was built
+    /// without clang.
     pub fn load(room: usize) -> Result<Self> {
         is_built().map_err(io::Error::other).attempt("load", WHAT)?;
         Self::load_object(OBJECT, room)
@@ -157,8 +157,8 @@ impl DataPath {
 
     /// Returns why the program forwards no packets; `None` if it may.
     pub fn idle_because(&self) -> Option<String> {
-        let too_many = || self.shapes.check().err().map(str::to_owned);
-        let listens = "a role of this host must get each packet out of tunnels";
+        let too_many = || self.shapes.check().err();
+        let listens = "a role of this host listens for IP in IP, or intercepts connections";
         let denied = || (!self.is_allowed).then(|| listens.to_owned());
         self.failure.clone().or_else(too_many).or_else(denied)
     }
@@ -250,27 +250,6 @@ impl DataPath {
     pub fn last_use(&self, key: &RouteKey) -> Option<Instant> {
         let value = self.routes.get(&MapKey::new(key).to_bytes(), 0).ok()?;
         Some(Instant(MapRoute::from_bytes(*value.first_chunk()?).used))
-    }
-
-    /// Removes the whole copy of the rules. The node gets all packets, until a new mirror was applied and
-    /// [`Self::begin`] is called.
-    pub fn clear(&mut self, now: Instant) {
-        self.t0 = None;
-        self.write_config();
-        for key in self.shapes.keys() {
-            let done = self.routes.remove(&key);
-            self.note_removal(done);
-        }
-        for key in self.policies.keys().flatten().collect::<Vec<_>>() {
-            let done = self.policies.remove(&key);
-            self.note_removal(done);
-        }
-        for key in self.addresses.keys().flatten().collect::<Vec<_>>() {
-            let done = self.addresses.remove(&key);
-            self.note_removal(done);
-        }
-        self.shapes = Shapes::default();
-        self.rings.retire_all(now);
     }
 
     /// Returns whether a packet was kept since the last [`Self::fetch`]. The call reads one number in memory.

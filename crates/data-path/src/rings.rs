@@ -87,12 +87,6 @@ impl Rings {
         self.retired.extend(ring.map(|ring| (now + REST, ring)));
     }
 
-    pub(crate) fn retire_all(&mut self, now: Instant) {
-        for ring in std::mem::take(&mut self.used).into_values() {
-            self.retire(now, Some(ring));
-        }
-    }
-
     pub(crate) fn has_news(&self) -> bool {
         self.news.read(0) != self.seen
     }

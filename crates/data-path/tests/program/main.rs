@@ -221,7 +221,7 @@ impl ComparedNode {
             if was_late {
                 continue;
             }
-            return self.judge(frame, expected, verdict, &after, &kept).map_err(|error| {
+            return self.judge((iface, frame), expected, verdict, &after, &kept).map_err(|error| {
                 format!(
                     "{error}; frame {frame:02x?} on {iface:?} at {}; {}",
                     self.now,
@@ -255,7 +255,7 @@ impl ComparedNode {
 
     fn judge(
         &mut self,
-        frame: &[u8],
+        (iface, frame): (Iface, &[u8]),
         expected: Option<Forwarded>,
         verdict: u32,
         after: &[u8],
@@ -289,7 +289,7 @@ impl ComparedNode {
         let is_right = |kept: &node::KeptPacket| {
             let is_in_time = kept.at >= self.now && kept.at < self.now + LATE;
             let is_same = kept.packet.bytes == expected.frame[14..];
-            (kept.owner, kept.tunnel) == (owner, tunnel) && is_in_time && is_same
+            (kept.owner, kept.tunnel, kept.iface) == (owner, tunnel, iface) && is_in_time && is_same
         };
         if matches!(kept, [one] if is_right(one)) {
             Ok(())

@@ -1,6 +1,6 @@
 //! Mistakes in the program: what is wrong, the right text of the source, and the wrong one.
 
-pub(crate) const MUTANTS: [(&str, &str, &str); 24] = [
+pub(crate) const MUTANTS: [(&str, &str, &str); 25] = [
     (
         "it passes everything",
         "    int verdict = forward(context);",
@@ -15,8 +15,8 @@ pub(crate) const MUTANTS: [(&str, &str, &str); 24] = [
     ("a policy for all neighbors is not found", "policy = map_lookup(&policies, &any);", "(void)any;"),
     ("the MTU is not checked", "len > to->mtu", "0"),
     ("the last hop is forwarded", "inner->ttl <= 1", "inner->ttl < 1"),
-    ("a wrong outer checksum is accepted", "!is_whole(outer)", "0"),
-    ("a wrong inner checksum is accepted", "!is_whole(inner)", "0"),
+    ("a wrong outer checksum is accepted", "!has_correct_checksum(outer)", "0"),
+    ("a wrong inner checksum is accepted", "!has_correct_checksum(inner)", "0"),
     (
         "an outer fragment is opened",
         "outer->flags_offset & swap(0xbfff)",
@@ -31,6 +31,11 @@ pub(crate) const MUTANTS: [(&str, &str, &str); 24] = [
     ("other kinds of tunnels are open", "|| !(open->hop & IP_IN_IP)", ""),
     ("frames to other stations are taken", "|| !is_same(frame->dst, from->mac)", ""),
     ("a packet is kept as it arrived", "    decrement((struct ipv4 *)slot->data);", ""),
+    (
+        "a packet is kept without its interface",
+        "        slot->iface = from->iface;",
+        "        slot->iface = 0;",
+    ),
     ("a packet is kept without its time", "    slot->at = now;", "    slot->at = 0;"),
     ("a packet is kept after it was passed", "    add_one(&ring->whole);", "    add_one(&ring->begun);"),
 ];

@@ -29,8 +29,8 @@ use wire::{
 pub const KEPT_VISIT_ENDED: Reason = Reason("kept_visit_ended");
 /// The reason to drop a kept packet: the mobile node has asked to keep none.
 pub const KEPT_UNWANTED: Reason = Reason("kept_unwanted");
-/// All reasons to drop a kept packet. The packet itself was forwarded, so its drop is not its loss; with `when = "link-down"` it
-/// was not.
+/// All reasons to drop a kept packet. Such a drop is no loss, because the packet was forwarded. With `when = "link-down"`, it was not
+/// forwarded, and the drop is a loss.
 pub const KEPT_REASONS: [Reason; 6] =
     [KEPT_REPLACED, KEPT_TOO_OLD, KEPT_NO_ROOM, KEPT_DUPLICATE, KEPT_VISIT_ENDED, KEPT_UNWANTED];
 /// The reason to drop a Buffer Control Request: this agent keeps no packets.
