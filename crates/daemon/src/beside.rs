@@ -55,10 +55,21 @@ impl Daemon {
         }
     }
 
+    /// Takes the packets that were kept, if a route was removed a while ago: no other event may come for a long time.
+    pub(super) fn fetch_late_packets(&mut self) {
+        let now = self.clock.now();
+        if self.data_path.as_ref().and_then(DataPath::due).is_some_and(|due| due <= now) {
+            self.fetch_kept(now);
+            self.carry_out(now);
+        }
+    }
+
     /// Handles all frames that have arrived, if one of them is a message to this host. The data path then forwards again: until now it
     /// has passed all packets, so that none overtakes a message that changes its route.
     pub(super) fn end_wait_of_data_path(&mut self) -> Result<()> {
-        let Some(messages) = self.data_path.as_ref().and_then(DataPath::messages) else { return Ok(()) };
+        let now = self.clock.now();
+        let Some(path) = &mut self.data_path else { return Ok(()) };
+        let Some(messages) = path.messages(now) else { return Ok(()) };
         for number in 1..=self.ports.len() {
             if self.receive(Iface(number as u16))? {
                 return Ok(()); // there may be more

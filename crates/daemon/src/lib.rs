@@ -383,6 +383,7 @@ impl Daemon {
             self.receive(iface)?;
         }
         self.end_wait_of_data_path()?;
+        self.fetch_late_packets();
         self.handle_stored();
         self.receive_datagrams(&ready.sockets);
         self.serve_clients(ready.clients);

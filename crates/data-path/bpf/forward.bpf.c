@@ -23,8 +23,8 @@ static u64 (*boottime)(void) = (void *)125;
 static long (*load_bytes)(void *context, u32 offset, void *to, u32 length) = (void *)189;
 
 enum { HASH = 1, ARRAY = 2, PERCPU_ARRAY = 6 };
-// Elements of a hash are allocated one by one, and freed when no program can see them any more. So an element never changes into
-// another one while a program reads it.
+// Elements of a hash are allocated one by one. The kernel may use a freed element for another key at once, while a program still
+// reads it. So a look-up copies the element, and then looks the same key up again (`find`, `is_current`).
 enum { NO_PREALLOC = 1, MMAPABLE = 1 << 10 };
 enum { XDP_PASS = 2 };
 
@@ -56,7 +56,7 @@ struct shape {
 
 struct config {
     u64 t0; // the zero of the node's clock, in nanoseconds of CLOCK_BOOTTIME
-    u32 shapes, unused;
+    u32 shapes, version; // each change of the configuration has another version
     struct shape shape[SHAPES]; // most specific first
 };
 
@@ -179,9 +179,21 @@ INLINE void decrement(struct ipv4 *header) {
     header->checksum = swap(sum + (sum >> 16));
 }
 
+// Returns whether a copy of a route is not that route, apart from its last use, which other processors change.
+INLINE int differs(const struct route *copy, const struct route *route) {
+    const u64 *one = (const void *)copy, *other = (const void *)route;
+    u64 all = 0;
+#pragma unroll
+    for (int word = 0; word < 8; word++)
+        if (word != 6) // `used`
+            all |= one[word] ^ *(volatile const u64 *)&other[word];
+    return all != 0;
+}
+
 // Returns the most specific valid route, as `Ruleset::find_route` does. Returns NULL if there is none, or if the node must decide: a
 // route that is refreshed by packets matches, or the first packet after an idle time uses a route.
-INLINE struct route *find(const struct config *rules, u64 now, u8 class, u32 src, u32 dst, int is_own) {
+// Copies the route to `copy`: another route may have taken its place when the caller reads the result, which is only for `use`.
+INLINE struct route *find(const struct config *rules, u64 now, u8 class, u32 src, u32 dst, int is_own, struct route *copy) {
     for (u32 number = 0; number < SHAPES; number++) {
         if (number >= rules->shapes)
             return 0;
@@ -201,16 +213,19 @@ INLINE struct route *find(const struct config *rules, u64 now, u8 class, u32 src
         struct route *route = map_lookup(&routes, &key);
         if (!route)
             continue;
-        if (route->lifetime == PERMANENT)
+        COPY(copy, route, sizeof(*copy));
+        if (map_lookup(&routes, &key) != route || differs(copy, route))
+            return 0; // it is being changed
+        if (copy->lifetime == PERMANENT)
             return route;
-        if (route->lifetime == UNTIL) {
-            if (route->span > now)
+        if (copy->lifetime == UNTIL) {
+            if (copy->span > now)
                 return route;
             continue; // it has expired
         }
-        if (route->lifetime == REPORT_IDLE) {
-            u64 end = route->used + route->span;
-            if (end < route->span || end > now)
+        if (copy->lifetime == REPORT_IDLE) {
+            u64 end = copy->used + copy->span;
+            if (end < copy->span || end > now)
                 return route;
         }
         return 0;
@@ -218,8 +233,15 @@ INLINE struct route *find(const struct config *rules, u64 now, u8 class, u32 src
     return 0;
 }
 
-INLINE void use(struct route *route, u64 now) {
-    if (route->lifetime == REPORT_IDLE && route->used < now)
+// Returns whether the configuration is still the one with this version.
+INLINE int is_current(const struct config *rules, u32 version) {
+    u32 zero = 0;
+    return map_lookup(&config, &zero) == rules && *(volatile u32 *)&rules->version == version;
+}
+
+// Records the use of a route whose copy is `copy`. If another route has taken its place, that one counts as used.
+INLINE void use(struct route *route, const struct route *copy, u64 now) {
+    if (copy->lifetime == REPORT_IDLE && route->used < now)
         route->used = now;
 }
 
@@ -285,7 +307,12 @@ INLINE int forward(struct xdp_md *context) {
     const struct device *from = map_lookup(&arrivals, &arrival);
     if (!rules || !from)
         return XDP_PASS;
-    if (frame->kind != swap(0x0800) || !is_same(frame->dst, from->mac))
+    if (frame->kind != swap(0x0800))
+        return XDP_PASS;
+    // A message can be for a group that this host listens to.
+    if (frame->dst[0] & 1)
+        return outer->protocol == 17 ? message() : XDP_PASS;
+    if (!is_same(frame->dst, from->mac))
         return XDP_PASS;
     u32 outer_src = outer->src, outer_dst = outer->dst;
     if (!map_lookup(&addresses, &outer_dst))
@@ -317,30 +344,36 @@ INLINE int forward(struct xdp_md *context) {
         return XDP_PASS;
     u64 since = boottime(), now = since > rules->t0 ? since - rules->t0 : 0;
 
-    struct route *open = find(rules, now, policy ? policy->class : WIRE, outer_src, outer_dst, 1);
-    if (!open || open->action != OPEN || !(open->hop & IP_IN_IP))
+    // A message that came before this packet may change its routes. So this is asked before they are looked up.
+    u32 version = *(volatile u32 *)&rules->version;
+    if (waits())
         return XDP_PASS;
-    struct route *route = find(rules, now, open->class, src, dst, map_lookup(&addresses, &dst) != 0);
-    if (!route || route->hop != TO_MAC || route->notice)
+    struct route open_copy, route_copy;
+    const struct route *opens = &open_copy, *leads = &route_copy;
+    struct route *open = find(rules, now, policy ? policy->class : WIRE, outer_src, outer_dst, 1, &open_copy);
+    if (!open || opens->action != OPEN || !(opens->hop & IP_IN_IP))
         return XDP_PASS;
-    int is_kept = route->action == PUNT && route->ring_len;
-    if (route->action != FORWARD && !is_kept)
+    struct route *route = find(rules, now, opens->class, src, dst, map_lookup(&addresses, &dst) != 0, &route_copy);
+    if (!route || leads->hop != TO_MAC || leads->notice || !is_current(rules, version))
         return XDP_PASS;
-    u32 departure = route->iface;
+    int is_kept = leads->action == PUNT && leads->ring_len;
+    if (leads->action != FORWARD && !is_kept)
+        return XDP_PASS;
+    u32 departure = leads->iface;
     const struct device *to = map_lookup(&departures, &departure);
-    if (!to || len > to->mtu || (is_kept && len > ROOM) || waits())
+    if (!to || len > to->mtu || (is_kept && len > ROOM))
         return XDP_PASS;
 
     struct ring *ring = 0;
     struct slot *slot = 0;
     if (is_kept) {
-        slot = claim(route, &ring);
+        slot = claim(leads, &ring);
         if (!slot)
             return XDP_PASS;
         slot->entry = outer_src;
         slot->exit = outer_dst;
         slot->iface = from->iface;
-        if (!keep(context, slot, route, now, sizeof(*frame) + sizeof(*outer), len)) {
+        if (!keep(context, slot, leads, now, sizeof(*frame) + sizeof(*outer), len)) {
             add_one(&slot->mark);
             return XDP_PASS;
         }
@@ -357,13 +390,13 @@ INLINE int forward(struct xdp_md *context) {
     frame = data;
     inner = (void *)(frame + 1);
     if ((void *)(inner + 1) <= end) { // always true: the kernel's verifier needs it
-        COPY(frame->dst, route->mac, 6);
+        COPY(frame->dst, leads->mac, 6);
         COPY(frame->src, to->mac, 6);
         frame->kind = swap(0x0800);
         decrement(inner);
     }
-    use(open, now);
-    use(route, now);
+    use(open, opens, now);
+    use(route, leads, now);
     if (slot && ring) {
         add_one(&slot->mark);
         add_one(&ring->whole);

@@ -56,16 +56,19 @@ pub struct DataPath {
     /// The zero of the node's clock in nanoseconds of `CLOCK_BOOTTIME`; `None` until [`Self::begin`].
     t0: Option<u64>,
     is_allowed: bool,
+    /// The version of the configuration that was written last.
+    version: u32,
     /// The first change that the kernel refused. Since then the node gets all packets.
     failure: Option<String>,
 }
 
 impl fmt::Debug for DataPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { shapes, rings, devices, t0, is_allowed, failure, .. } = self;
+        let Self { shapes, rings, devices, t0, is_allowed, version, failure, .. } = self;
         let mut shown = f.debug_struct("DataPath");
         shown.field("shapes", shapes).field("rings", rings).field("devices", devices).field("t0", t0);
-        shown.field("is_allowed", is_allowed).field("failure", failure).finish_non_exhaustive()
+        shown.field("is_allowed", is_allowed).field("version", version).field("failure", failure);
+        shown.finish_non_exhaustive()
     }
 }
 
@@ -136,6 +139,7 @@ impl DataPath {
             devices: BTreeMap::new(),
             t0: None,
             is_allowed: true,
+            version: 0,
             failure: None,
             bpf,
         })
@@ -166,14 +170,15 @@ impl DataPath {
     /// Attaches the program to the device with this index, as the interface `iface` of the node.
     pub fn attach(&mut self, iface: Iface, index: u32) -> Result<()> {
         let what = format!("{WHAT} to interface number {}", iface.0);
-        let program = program(&mut self.bpf)?;
         if let Some(device) = self.devices.get_mut(&iface) {
             device.link = None;
         }
+        // Also if the program cannot be attached, packets must not leave by the device that was there before.
+        self.place(iface, index);
+        let program = program(&mut self.bpf)?;
         let id = program.attach_to_if_index(index, XdpMode::Skb).map_err(refused).attempt("attach", &what)?;
         let link = program.take_link(id).map_err(refused).attempt("attach", &what)?;
         let link = FdLink::try_from(link).map_err(refused).attempt("attach", &what)?;
-        self.place(iface, index);
         self.devices.entry(iface).or_default().link = Some(link);
         Ok(())
     }
@@ -182,7 +187,8 @@ impl DataPath {
     pub fn place(&mut self, iface: Iface, index: u32) {
         let device = self.devices.entry(iface).or_default();
         let before = std::mem::replace(&mut device.index, index);
-        if before != index {
+        let is_another = |device: &Device| device.index == before;
+        if before != index && !self.devices.values().any(is_another) {
             let removed = self.arrivals.remove(&before);
             self.note_removal(removed);
         }
@@ -263,11 +269,12 @@ impl DataPath {
         self.rings.fetch(now)
     }
 
-    /// Returns the number of messages to this host (UDP), if the driver has not handled all of them. The program passes all
+    /// Returns a number of messages to this host (UDP) that the driver has not handled, once it has been that number for 1 ms:
+    /// the program counts a message a moment before its frame is at the driver's socket. The program passes all
     /// packets behind a message, because it may change the rules. When the driver has handled all frames that its interfaces
     /// had after this call, it calls [`Self::handled`].
-    pub fn messages(&self) -> Option<u64> {
-        self.rings.messages()
+    pub fn messages(&mut self, now: Instant) -> Option<u64> {
+        self.rings.messages(now)
     }
 
     /// Ends the wait for the first `messages` messages.
@@ -276,7 +283,7 @@ impl DataPath {
     }
 
     /// Returns when [`Self::fetch`] must be called again, because a route was removed: a packet may have been on its way
-    /// through the program.
+    /// through the program. Or when [`Self::messages`] must be called again.
     pub fn due(&self) -> Option<Instant> {
         self.rings.due()
     }
@@ -317,7 +324,10 @@ impl DataPath {
     fn write_config(&mut self) {
         let t0 = self.t0.filter(|_| self.idle_because().is_none());
         let done = match t0 {
-            Some(t0) => self.config.insert(0, self.shapes.config(t0), 0),
+            Some(t0) => {
+                self.version = self.version.wrapping_add(1);
+                self.config.insert(0, self.shapes.config(t0, self.version), 0)
+            }
             None => return drop(self.config.remove(&0)), // there may be none
         };
         self.note(done);

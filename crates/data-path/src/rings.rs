@@ -17,11 +17,13 @@ const SLOT: usize = 2048 / 8;
 const HEAD: usize = 40 / 8;
 /// The bytes of the largest packet that is kept.
 pub(crate) const ROOM: usize = (SLOT - HEAD) * 8;
-/// The places of the numbers of messages, and of those that were handled; place 0 has the number of kept packets.
+/// Indexes into `news`: the messages that were passed, and those that were handled. Index 0 has the number of kept packets.
 const MESSAGES: usize = 1;
 const HANDLED: usize = 2;
 /// How long the slots of a removed ring are not used again. The program may still write a packet that it has begun.
 const REST: Duration = Duration::from_secs(1);
+/// The time after which a message that the program has counted is at the driver's socket.
+const SETTLED: Duration = Duration::from_millis(1);
 
 type KeyBytes = [u8; MapKey::SIZE];
 
@@ -43,6 +45,8 @@ pub(crate) struct Rings {
     news: Shared,
     /// The number of kept packets at the last look.
     seen: u64,
+    /// A number of messages that are not handled yet, and when it was seen first.
+    waiting: Option<(u64, Instant)>,
     pool: Pool,
     used: BTreeMap<KeyBytes, Ring>,
     /// The rings of removed routes, and when their slots are free.
@@ -57,7 +61,7 @@ impl Rings {
 
     pub(crate) fn new(slots: Shared, numbers: Shared, news: Shared, count: u32) -> Self {
         let (pool, used, retired) = (Pool::new(count), BTreeMap::new(), Vec::new());
-        Self { slots, numbers, news, seen: 0, pool, used, retired }
+        Self { slots, numbers, news, seen: 0, waiting: None, pool, used, retired }
     }
 
     /// Returns the first slot and the number of slots of the ring for a route that keeps `packets`, and the ring that it had
@@ -91,19 +95,26 @@ impl Rings {
         self.news.read(0) != self.seen
     }
 
-    /// Returns the number of messages that were passed, if not all of them were handled.
-    pub(crate) fn messages(&self) -> Option<u64> {
+    /// Returns a number of messages that were passed and not handled, [`SETTLED`] after it was seen first.
+    pub(crate) fn messages(&mut self, now: Instant) -> Option<u64> {
         let [messages, handled] = [MESSAGES, HANDLED].map(|index| self.news.read(index));
-        (messages != handled).then_some(messages)
+        if messages == handled {
+            self.waiting = None;
+            return None;
+        }
+        let (number, since) = *self.waiting.get_or_insert((messages, now));
+        (now >= since + SETTLED).then_some(number)
     }
 
-    pub(crate) fn handled(&self, messages: u64) {
+    pub(crate) fn handled(&mut self, messages: u64) {
+        self.waiting = None;
         self.news.write(HANDLED, messages);
     }
 
     /// Returns when the slots of a removed ring are free.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.retired.iter().map(|(at, _)| *at).min()
+        let settled = self.waiting.map(|(_, since)| since + SETTLED);
+        self.retired.iter().map(|(at, _)| *at).chain(settled).min()
     }
 
     /// Returns the packets that were not returned before, in the order of their arrival.

@@ -56,15 +56,20 @@ impl Shapes {
         Ok(())
     }
 
-    /// Returns the program's configuration. `t0` is the zero of the node's clock.
-    pub(crate) fn config(&self, t0: u64) -> ConfigBytes {
+    /// Returns the program's configuration. `t0` is the zero of the node's clock. Each configuration has another `version`.
+    pub(crate) fn config(&self, t0: u64, version: u32) -> ConfigBytes {
         let count = self.shapes.len().min(MOST) as u32;
         let shape = |(src, dst, class): (u8, u8, u8)| {
             let masks = [src, dst].map(|len| mask(len).to_be_bytes());
             masks.into_iter().flatten().chain([src, dst, class, 0])
         };
         let shapes = self.shapes.keys().rev().copied().flat_map(shape);
-        let parts = t0.to_ne_bytes().into_iter().chain(count.to_ne_bytes()).chain([0; 4]).chain(shapes);
+        let parts = t0
+            .to_ne_bytes()
+            .into_iter()
+            .chain(count.to_ne_bytes())
+            .chain(version.to_ne_bytes())
+            .chain(shapes);
         let mut bytes = [0; SIZE];
         bytes.iter_mut().zip(parts).for_each(|(byte, part)| *byte = part);
         bytes
@@ -97,9 +102,9 @@ mod tests {
         let mut shapes = Shapes::default();
         assert!(shapes.add(key(0, 24, None)) && shapes.add(key(0, 32, Some(3))));
         assert!(!shapes.add(key(0, 32, Some(3))) && !shapes.add(key(0, 32, Some(4))));
-        let config = shapes.config(7);
+        let config = shapes.config(7, 9);
         assert_eq!(config[..8], 7u64.to_ne_bytes());
-        assert_eq!(config[8..12], 2u32.to_ne_bytes());
+        assert_eq!((&config[8..12], &config[12..16]), (&2u32.to_ne_bytes()[..], &9u32.to_ne_bytes()[..]));
         assert_eq!(config[16..28], [0, 0, 0, 0, 255, 255, 255, 255, 0, 32, 1, 0]);
         assert_eq!(config[28..40], [0, 0, 0, 0, 255, 255, 255, 0, 0, 24, 0, 0]);
         assert!(!shapes.remove(&key(0, 32, Some(3))) && shapes.remove(&key(0, 32, Some(4))));

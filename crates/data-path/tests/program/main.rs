@@ -387,19 +387,31 @@ fn packets_do_not_overtake_a_message() {
     let message =
         |dst| ethernet::emit(&link, &wire::ipv4::Header::new(wire::ipv4::UDP, far, dst).emit(&[1; 30]));
     let verdict = |world: &ComparedNode, frame: &[u8]| test_run(&world.path, frame).unwrap().0;
+    // The number of messages, a while after it is seen first.
+    let messages = |world: &mut ComparedNode| {
+        world.path.messages(world.now);
+        world.now += Duration::from_millis(2);
+        world.path.messages(world.now)
+    };
     assert_eq!(verdict(&world, &data), REDIRECT);
     assert_eq!(
-        (verdict(&world, &message(visitor)), world.path.messages()),
+        (verdict(&world, &message(visitor)), messages(&mut world)),
         (PASS, None),
         "it is not for this host"
     );
-    assert_eq!((verdict(&world, &message(OWN[1])), world.path.messages()), (PASS, Some(1)));
+    assert_eq!((verdict(&world, &message(OWN[1])), messages(&mut world)), (PASS, Some(1)));
     assert_eq!(verdict(&world, &data), PASS);
-    let messages = world.path.messages().unwrap();
+    let seen = messages(&mut world).unwrap();
     assert_eq!(verdict(&world, &message(OWN[0])), PASS);
-    world.path.handled(messages);
+    world.path.handled(seen);
     assert_eq!(verdict(&world, &data), PASS, "another message has arrived meanwhile");
-    let messages = world.path.messages().unwrap();
-    world.path.handled(messages);
-    assert_eq!((verdict(&world, &data), world.path.messages()), (REDIRECT, None));
+    assert_eq!(world.path.messages(world.now), None, "it may not be at the socket yet");
+    let seen = messages(&mut world).unwrap();
+    world.path.handled(seen);
+    assert_eq!((verdict(&world, &data), messages(&mut world)), (REDIRECT, None));
+    // A message to a group, in a frame to all.
+    let to_all = wire::Frame { dst: Mac::BROADCAST, ..link };
+    let group = wire::ipv4::Header::new(wire::ipv4::UDP, far, Ipv4Addr::new(224, 0, 0, 11)).emit(&[1; 30]);
+    assert_eq!(verdict(&world, &ethernet::emit(&to_all, &group)), PASS);
+    assert_eq!(verdict(&world, &data), PASS);
 }

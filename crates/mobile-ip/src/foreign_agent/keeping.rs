@@ -223,6 +223,8 @@ impl ForeignAgent {
                 Some(keeper) => {
                     let mut gone = |old, why| discard(old, why, out);
                     keeper.buffers.keep(at, visit, (rx.iface, entry, packet), &mut gone);
+                    // It may have been kept for longer than `max_age` already.
+                    keeper.buffers.expire(now, &mut gone);
                 }
                 None => out.discard(rx.iface, packet, KEPT_UNWANTED),
             }

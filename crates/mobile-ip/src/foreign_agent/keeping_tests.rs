@@ -469,6 +469,17 @@ fn kept_packets_of_a_data_path_are_as_the_roles_own() {
     assert_eq!(bench.flush(), ["route onward", &format!("tunnel to {NEW} 4 ttl 62")]);
 }
 
+/// No event came while the data path had the packet, so its age was not checked. A Binding Update then does not send it.
+#[test]
+fn a_packet_that_a_data_path_has_kept_for_too_long_is_dropped() {
+    let mut bench = Bench::new("packets = 2, max_age = \"10s\"");
+    let begin = bench.now;
+    bench.now += Duration::from_secs(10);
+    assert_eq!(bench.kept_aside(begin, 63), ["kept_too_old 1"]);
+    assert_eq!(bench.kept_aside(begin + Duration::from_secs(1), 63), [""; 0]);
+    assert_eq!(bench.flush(), ["route onward", &format!("tunnel to {NEW} 2 ttl 62")]);
+}
+
 /// A packet was on its way through the data path when the Binding Update was handled.
 #[test]
 fn a_packet_that_was_kept_too_late_follows_the_visitor() {
