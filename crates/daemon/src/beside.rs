@@ -55,7 +55,7 @@ impl Daemon {
         }
     }
 
-    /// Takes the packets that were kept, if a route was removed a while ago: no other event may come for a long time.
+    /// Takes the packets that were kept, if a route was removed more than a second ago: no other event may come for a long time.
     pub(super) fn fetch_late_packets(&mut self) {
         let now = self.clock.now();
         if self.data_path.as_ref().and_then(DataPath::due).is_some_and(|due| due <= now) {

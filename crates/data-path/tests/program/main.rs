@@ -387,7 +387,7 @@ fn packets_do_not_overtake_a_message() {
     let message =
         |dst| ethernet::emit(&link, &wire::ipv4::Header::new(wire::ipv4::UDP, far, dst).emit(&[1; 30]));
     let verdict = |world: &ComparedNode, frame: &[u8]| test_run(&world.path, frame).unwrap().0;
-    // The number of messages, a while after it is seen first.
+    // The number of messages, 2 ms after it is seen first.
     let messages = |world: &mut ComparedNode| {
         world.path.messages(world.now);
         world.now += Duration::from_millis(2);

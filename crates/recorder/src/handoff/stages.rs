@@ -454,7 +454,7 @@ pub(super) fn latest(stages: &[Owner]) -> Option<Boundary> {
 }
 
 /// Adds the recovery between a registration and a later change of the path in the same outage. With several interfaces, such a
-/// change need not be a handoff of its own.
+/// change need not be a separate handoff.
 fn between_changes(stages: &mut Vec<Owner>) {
     stages.sort_by_key(|owner| owner.from);
     let mut waits = Vec::new();

@@ -41,7 +41,7 @@ static uint64_t micros(void) {
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* --- what usrsctp tells ------------------------------------------------------------------------------------------ */
+/* --- what usrsctp reports - */
 
 static void tell_address(const struct sctp_paddr_change *change) {
     const char *what = change->spc_state == SCTP_ADDR_ADDED       ? "added"
@@ -94,7 +94,7 @@ static struct socket *open_socket(const char *local, const char *port) {
     return sock;
 }
 
-/* --- what it is told --------------------------------------------------------------------------------------------- */
+/* --- what is asked of it - */
 
 static const char *own_port;
 static atomic_bool enough;
@@ -103,9 +103,9 @@ static void change(struct socket *sock, const char *verb, const char *text) {
     struct sockaddr_in own = address(text, own_port);
     int result;
     if (strcmp(verb, "primary") == 0) {
-        struct sctp_setpeerprim wish = {.sspp_assoc_id = SCTP_FUTURE_ASSOC};
-        memcpy(&wish.sspp_addr, &own, sizeof own);
-        result = usrsctp_setsockopt(sock, IPPROTO_SCTP, SCTP_SET_PEER_PRIMARY_ADDR, &wish, sizeof wish);
+        struct sctp_setpeerprim request = {.sspp_assoc_id = SCTP_FUTURE_ASSOC};
+        memcpy(&request.sspp_addr, &own, sizeof own);
+        result = usrsctp_setsockopt(sock, IPPROTO_SCTP, SCTP_SET_PEER_PRIMARY_ADDR, &request, sizeof request);
     } else {
         const int flag = strcmp(verb, "add") == 0 ? SCTP_BINDX_ADD_ADDR : SCTP_BINDX_REM_ADDR;
         result = usrsctp_bindx(sock, (struct sockaddr *)&own, 1, flag);
