@@ -688,7 +688,7 @@ fn mobile_ip_keys_without_effect_are_refused() {
             format!("{smooth}\ndistributed_keys = true\nreplay = \"nonces\""),
             "`mobile-ip.distributed_keys`: needs `replay = \"timestamps\"`",
         ),
-        (smooth, buffer("when = \"request\""), "buffer.when`: has no effect: no mobile node asks for that"),
+        (smooth, buffer("when = \"request\""), "makes a plan"),
         (node, with("ask_to_keep = true"), "`host.mobile.role[0].ask_to_keep`: has no effect"),
         (node, with("distributed_keys = true"), "`host.mobile.role[0].distributed_keys`: has no effect"),
         (node, with("preference = 1"), "`host.mobile.role[0].preference`: needs `further_interfaces`"),

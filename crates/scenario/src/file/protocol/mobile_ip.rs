@@ -135,15 +135,12 @@ pub(super) fn check_together(hosts: &[HostPlan]) -> Result<(), (String, String)>
         matches!(role, RoleConfig::MobileIpForeignAgent(agent)
             if agent.buffer.as_ref().is_some_and(|buffer| buffer.when == KeepWhen::Request))
     };
-    counterparts(
-        hosts,
-        (
-            &asks,
-            "ask_to_keep",
-            "no foreign agent keeps packets on request: none has `buffer = { when = \"request\" }`",
-        ),
-        (&keeps, "buffer.when", "no mobile node asks for that: none has `ask_to_keep = true`"),
-    )?;
+    // An agent may keep packets on request although no mobile node asks.
+    let asking = roles(hosts).find(|(_, role)| asks(role));
+    if let Some((path, _)) = asking.filter(|_| !roles(hosts).any(|(_, role)| keeps(role))) {
+        let problem = "has no effect: no foreign agent keeps packets on request: none has `buffer = { when = \"request\" }`";
+        return Err((format!("{path}.ask_to_keep"), problem.to_owned()));
+    }
     let requests =
         |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.smooth_handoff);
     let offers =
