@@ -1,5 +1,9 @@
 //! Simulated runs of a mobile node with a wireless LAN and a satellite terminal: a drive of 20 minutes.
 
+#[path = "support/exchanged_radios.rs"]
+mod exchanged_radios;
+
+use exchanged_radios::EXCHANGED_RADIOS;
 use recorder::handoff::{FlowCost, Handoff};
 use recorder::run::Outcome;
 use scenario::{Scenario, Setting};
@@ -118,17 +122,6 @@ fn simultaneous_bindings_bridge_a_lost_link() {
     assert!(outcome.ledger.copied > 1000, "the home agent sends copies");
 }
 
-/// The truck with its radios exchanged: the wireless LAN is the further interface.
-const EXCHANGED: &str = "host.truck.role=[
-    { kind = \"mobile-ip/mobile-node\", further_interfaces = [{ name = \"air2\", preference = 1, weakest_signal = -80 }] },
-    { kind = \"apps/roam\", places = [{ name = \"teleport\", cell = 1 }], handoffs = false },
-    { kind = \"apps/roam\", interface = \"air2\", follow = 3, handoffs = false, places = [
-        { name = \"dealership\", cell = 2 }, { name = \"town\", cell = 3 }, { name = \"services\", cell = 4 },
-    ] },
-    { kind = \"apps/sink\", at = \"truck:9000\" },
-    { kind = \"apps/bulk-client\", to = \"correspondent:9001\", start = \"2s\" },
-]";
-
 /// A mobile node that is at home by its further interface has its home address there: it answers ARP when the entries of its
 /// neighbors have ended. When it has left home, it is found at its care-of address, and at home again when it comes back.
 #[test]
@@ -139,7 +132,7 @@ fn a_node_at_home_by_its_further_interface_answers_for_its_address() {
         let course = format!("host.truck.course.2={home}");
         let far = "host.truck.course.3=[[\"0s\", -98]]";
         let ends = ["duration=118s", "constant-rate.stop=116s", "bulk-server.duration=100s"];
-        let outcome = run(&[&[EXCHANGED, &course, far][..], &ends].concat());
+        let outcome = run(&[&[EXCHANGED_RADIOS, &course, far][..], &ends].concat());
         let leaves = home.contains("-98");
         // The first agent that it hears is its home agent.
         let expected: &[&str] = if leaves { &["air weak_signal", "air2 preferred_interface"] } else { &[] };

@@ -72,7 +72,7 @@ fn of_this_machine(config: &HostConfig) -> Result<(), (String, String)> {
         }
     }
     if config.daemon.data_path == DataPathPlace::Kernel {
-        daemon::has_data_path().map_err(|why| ("daemon.data_path".to_owned(), why.to_owned()))?;
+        daemon::check_data_path_built().map_err(|why| ("daemon.data_path".to_owned(), why.to_owned()))?;
     }
     let losses = metrics(config).map(|metrics| metrics.losses).unwrap_or_default();
     if let Some(name) = losses.missing().first() {

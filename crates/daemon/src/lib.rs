@@ -80,7 +80,7 @@ use wire::{ClockError, Duration, Iface, Instant, WallTime};
 pub use beside::try_data_path;
 pub use clients::is_open_to_programs;
 pub use control::{Answer, Ask};
-pub use data_path::is_built as has_data_path;
+pub use data_path::check_built as check_data_path_built;
 pub use emulator_client::{EmulatorEvent, EmulatorRequest};
 use heartbeat::Stalls;
 pub use heartbeat::{BEAT, Heartbeat, Stall};

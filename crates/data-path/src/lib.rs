@@ -96,7 +96,7 @@ pub struct Counts {
 }
 
 /// Returns an error if this executable was built without clang, so that it has no data path in the kernel.
-pub fn is_built() -> std::result::Result<(), &'static str> {
+pub fn check_built() -> std::result::Result<(), &'static str> {
     if OBJECT.is_empty() {
         return Err(
             "this program was built without clang, so it has no data path in the kernel; install clang, and build \
@@ -111,7 +111,7 @@ impl DataPath {
     /// node. Fails without root (`CAP_BPF` and `CAP_NET_ADMIN`), or if this executable was built
     /// without clang.
     pub fn load(room: usize) -> Result<Self> {
-        is_built().map_err(io::Error::other).attempt("load", WHAT)?;
+        check_built().map_err(io::Error::other).attempt("load", WHAT)?;
         Self::load_object(OBJECT, room)
     }
 

@@ -2,15 +2,15 @@
 
 use crate::draft::{Draft, Mobile, Second, mobile_name};
 use crate::facts::Facts;
-use wire::{Duration, Instant};
+use wire::Instant;
 
-/// The time in which a mobile node sends a registration request by the other interface, in milliseconds. It needs no pause.
+/// The time in which a mobile node sends a registration request by the other interface, in milliseconds.
 const PROMPT: u64 = 3000;
 /// The same time if packets are lost at random: several advertisements in a row can be lost.
 const PROMPT_WITH_LOSS: u64 = 15_000;
-/// An agent is heard on an interface whose link has been up for this time, in milliseconds. If packets are lost, it has been up
-/// for [`PROMPT_WITH_LOSS`].
-const HEARD: u64 = 5000;
+/// The time before a change in which nothing else may happen, so that agents are heard on both interfaces, in milliseconds. If
+/// packets are lost at random, it is [`PROMPT_WITH_LOSS`].
+const QUIET_BEFORE: u64 = 5000;
 
 /// Returns the text of a violation of one of these rules, or `None`:
 ///
@@ -35,15 +35,13 @@ pub(crate) fn interface(draft: &Draft, facts: &Facts) -> Option<String> {
 /// The time of a registration request, and whether it left by the second interface.
 type Sent = (Instant, bool);
 
-fn at(ms: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(ms)
-}
-
 fn lost(draft: &Draft, host: &Mobile, second: &Second, sent: &[Sent], ended: Instant) -> Option<String> {
     second.losses().find_map(|(from, to)| {
         let end = from + prompt(draft) + draft.retune_ms;
-        let is_judged = to.is_none_or(|to| to > end) && at(end) <= ended && is_quiet(draft, host, from, end);
-        let (_, is_by_second) = sent.iter().rfind(|(when, _)| *when <= at(end))?;
+        let is_judged = to.is_none_or(|to| to > end)
+            && Instant::from_millis(end) <= ended
+            && is_quiet(draft, host, from, end);
+        let (_, is_by_second) = sent.iter().rfind(|(when, _)| *when <= Instant::from_millis(end))?;
         (is_judged && *is_by_second).then(|| {
             format!(
                 "stayed on its second interface, whose link was lost at {from} ms, until {end} ms or longer"
@@ -57,8 +55,8 @@ fn gained(draft: &Draft, host: &Mobile, second: &Second, sent: &[Sent], ended: I
     second.turns.iter().zip(1..).step_by(2).find_map(|(from, next)| {
         let end = from + interfaces.hysteresis_ms + prompt(draft) + draft.retune_ms;
         let next = second.turns.get(next);
-        let is_judged = next.is_none_or(|to| *to > end) && at(end) <= ended && is_quiet(draft, host, *from, end);
-        let is_used = sent.iter().any(|(when, by_second)| *by_second && (at(*from)..=at(end)).contains(when));
+        let is_judged = next.is_none_or(|to| *to > end) && Instant::from_millis(end) <= ended && is_quiet(draft, host, *from, end);
+        let is_used = sent.iter().any(|(when, by_second)| *by_second && (Instant::from_millis(*from)..=Instant::from_millis(end)).contains(when));
         (is_judged && !is_used).then(|| {
             format!("did not register by its preferred second interface, whose link came up at {from} ms, until {end} ms")
         })
@@ -72,7 +70,7 @@ fn prompt(draft: &Draft) -> u64 {
 
 /// Returns whether no move and no fault begins or ends shortly before `from`, or until `to`.
 fn is_quiet(draft: &Draft, host: &Mobile, from: u64, to: u64) -> bool {
-    let before = if draft.worst_loss() > 0.0 { PROMPT_WITH_LOSS } else { HEARD };
+    let before = if draft.worst_loss() > 0.0 { PROMPT_WITH_LOSS } else { QUIET_BEFORE };
     let is_within = |begin: u64, end: u64| begin <= to && end + before >= from;
     !is_within(0, 0)
         && !host.moves.iter().any(|step| is_within(step.at, step.at + draft.retune_ms))

@@ -127,20 +127,25 @@ pub(crate) fn has_role(host: &HostPlan, kind: &str) -> bool {
     host.config.roles.iter().any(|role| role.kind() == kind)
 }
 
+/// Returns the interface with this name of each host that has one.
+pub(crate) fn interfaces_named(plan: &Plan, wanted: &str) -> BTreeMap<HostId, Iface> {
+    let named = |host| {
+        let index = plan.interface_names(host).iter().position(|name| name == wanted)?;
+        Some((host, Iface(index as u16 + 1)))
+    };
+    (0..plan.len() as u32).map(HostId).filter_map(named).collect()
+}
+
 impl Registrations {
     /// Returns the state before a run of this plan.
     pub(crate) fn new(plan: &Plan, plant: Option<Plant>) -> Self {
         let hosts = || (0..plan.len() as u32).map(HostId);
-        let air = |host| {
-            let index = plan.interface_names(host).iter().position(|name| name == "air")?;
-            Some((host, Iface(index as u16 + 1)))
-        };
         Self {
             is_used: plan.hosts.iter().any(|host| has_role(host, "mobile-ip/mobile-node")),
             plant,
             addresses: plan.owners(),
             names: plan.host_names(),
-            air: hosts().filter_map(air).collect(),
+            air: interfaces_named(plan, "air"),
             requests: BTreeMap::new(),
             asked: BTreeMap::new(),
             accepted: BTreeSet::new(),

@@ -89,11 +89,11 @@ pub(crate) fn watch(draft: &Draft, plan: &Plan, plant: Option<Plant>) -> Watch {
 /// Returns the times in which no request of a mobile host leaves by its first radio, if it stays on a second one that is out of
 /// reach.
 fn stuck(draft: &Draft) -> BTreeMap<String, Vec<(Instant, Instant)>> {
-    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
     let of = |(number, host): (usize, &Mobile)| {
         let losses = host.second.as_ref()?.losses();
-        let times = losses.map(|(from, to)| (at(from), to.map_or(Instant::NEVER, at))).collect();
-        Some((mobile_name(number), times))
+        let times = losses
+            .map(|(from, to)| (Instant::from_millis(from), to.map_or(Instant::NEVER, Instant::from_millis)));
+        Some((mobile_name(number), times.collect()))
     };
     draft.hosts.iter().enumerate().filter_map(of).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::facts::{Arrivals, CONTROL, End, Facts};
 use crate::plant::Plant;
-use crate::registrations::{Registrations, Rule, has_role};
+use crate::registrations::{Registrations, Rule, has_role, interfaces_named};
 use mobile_ip::message::PORT;
 use node::{AppChange, AppEvent, Mark, StreamId, Value};
 use recorder::ledger::Running;
@@ -108,7 +108,7 @@ impl Watch {
             now: Instant::ZERO,
             has_numbers: true,
             has_duplicates: plan.text.contains("\nduplicate = "),
-            second: second_radios(plan),
+            second: interfaces_named(plan, "air2"),
             stuck: BTreeMap::new(),
         }
     }
@@ -501,15 +501,6 @@ impl Witness for Watch {
     fn is_full(&self) -> bool {
         self.now > self.quiet && (self.over || self.expected == 0)
     }
-}
-
-/// Returns the second radio of each host that has one.
-fn second_radios(plan: &Plan) -> BTreeMap<HostId, Iface> {
-    let second = |host| {
-        let index = plan.interface_names(host).iter().position(|name| name == "air2")?;
-        Some((host, Iface(index as u16 + 1)))
-    };
-    (0..plan.len() as u32).map(HostId).filter_map(second).collect()
 }
 
 #[cfg(test)]

@@ -353,14 +353,9 @@ fn courses(host: &Mobile) -> String {
 fn reach(draft: &Draft, second: &Second) -> String {
     let mut out = "radios = 2\n".to_owned();
     for cell in draft.cells() {
-        let mut strength = if cell == second.cell { SILENT } else { HEARD };
-        let mut course = vec![format!("[\"0ms\", {strength}]")];
-        for at in second.turns.iter().copied().filter(|_| cell == second.cell).map(time) {
-            course.push(format!("[\"{at}\", {strength}]"));
-            strength = HEARD + SILENT - strength;
-            course.push(format!("[\"{at}\", {strength}]"));
-        }
-        let _ = writeln!(out, "course.{} = [{}]", cell + 1, course.join(", "));
+        let turns = second.turns.iter().copied().zip([HEARD, SILENT].into_iter().cycle());
+        let is_second = cell == second.cell;
+        course(&mut out, cell, if is_second { SILENT } else { HEARD }, turns.filter(|_| is_second));
     }
     out
 }
@@ -370,17 +365,22 @@ fn signals(draft: &Draft, host: &Mobile) -> String {
     let mut out = String::new();
     for cell in draft.cells() {
         let strength = |is_own: bool| if is_own { HEARD } else { WEAK };
-        let mut is_own = cell == host.start;
-        let mut course = vec![format!("[\"0ms\", {}]", strength(is_own))];
-        for step in &host.moves {
-            let at = time(step.at);
-            course.push(format!("[\"{at}\", {}]", strength(is_own)));
-            is_own = step.to == cell;
-            course.push(format!("[\"{at}\", {}]", strength(is_own)));
-        }
-        let _ = writeln!(out, "course.{} = [{}]", cell + 1, course.join(", "));
+        let moves = host.moves.iter().map(|step| (step.at, strength(step.to == cell)));
+        course(&mut out, cell, strength(cell == host.start), moves);
     }
     out
+}
+
+/// Writes the signal of a cell over time: the first one, and changes to other ones at these times in milliseconds.
+fn course(out: &mut String, cell: usize, first: i16, changes: impl Iterator<Item = (u64, i16)>) {
+    let mut strength = first;
+    let mut points = vec![format!("[\"0ms\", {strength}]")];
+    for (at, next) in changes {
+        let at = time(at);
+        points.extend([strength, next].map(|strength| format!("[\"{at}\", {strength}]")));
+        strength = next;
+    }
+    let _ = writeln!(out, "course.{} = [{}]", cell + 1, points.join(", "));
 }
 
 /// The signal of a cell that is heard well, of one that is heard less well, and of one that is not heard, in dBm.

@@ -27,6 +27,8 @@ mod dhcp;
 mod drops;
 mod events;
 mod evidence;
+#[path = "../../../../tests/support/exchanged_radios.rs"]
+mod exchanged_radios;
 mod exec;
 mod faults;
 mod host_settings;

@@ -1,6 +1,7 @@
 //! Mobile IP on a real kernel: a download continues while its host moves to a foreign network.
 
 use crate::common::*;
+use crate::exchanged_radios::EXCHANGED_RADIOS;
 use crate::tshark::tshark;
 use std::path::Path;
 
@@ -453,15 +454,7 @@ const SHORT_DRIVE: [&str; 6] = [
 
 /// As [`SHORT_DRIVE`], but the wireless LAN is the further interface, and the truck comes home again.
 const EXCHANGED: [&str; 7] = [
-    "host.truck.role=[
-        { kind = \"mobile-ip/mobile-node\", further_interfaces = [{ name = \"air2\", preference = 1, weakest_signal = -80 }] },
-        { kind = \"apps/roam\", places = [{ name = \"teleport\", cell = 1 }], handoffs = false },
-        { kind = \"apps/roam\", interface = \"air2\", follow = 3, handoffs = false, places = [
-            { name = \"dealership\", cell = 2 }, { name = \"town\", cell = 3 },
-        ] },
-        { kind = \"apps/sink\", at = \"truck:9000\" },
-        { kind = \"apps/bulk-client\", to = \"correspondent:9001\", start = \"2s\" },
-    ]",
+    EXCHANGED_RADIOS,
     "duration=30s",
     "host.truck.course.2=[[\"0s\", -60], [\"5s\", -60], [\"7s\", -98], [\"10s\", -98], [\"11s\", -60]]",
     "host.truck.course.3=[[\"0s\", -98], [\"17s\", -98]]",

@@ -79,6 +79,11 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// Returns the name with the statistic, for the titles of tables.
+    pub fn title(&self) -> String {
+        format!("{} ({})", self.name, self.statistic.name())
+    }
+
     /// Creates a metric of the published experiment whose repetitions are combined by their mean.
     pub const fn mean(name: &'static str, digits: usize) -> Self {
         Self { name, digits, statistic: Statistic::Mean, official: true }

@@ -24,13 +24,7 @@ pub fn text(report: &Report) -> String {
     let backends: Vec<Backend> = report.backends.iter().map(|results| results.backend).collect();
     let is_published = |metric: &&Metric| report.points.iter().any(|p| p.published(metric.name).is_some());
     for metric in experiment.metrics.iter().filter(is_published) {
-        let _ = write!(
-            out,
-            "\n{} ({})\n{}",
-            metric.name,
-            metric.statistic.name(),
-            published(report, metric, &backends)
-        );
+        let _ = write!(out, "\n{}\n{}", metric.title(), published(report, metric, &backends));
     }
     let others: Vec<&Metric> = experiment.metrics.iter().filter(|metric| !is_published(metric)).collect();
     if !others.is_empty() {
@@ -67,7 +61,7 @@ fn numbers(judged: &[Judged<'_>], backends: &[Backend]) -> String {
     let mut table = Table::new(headers);
     for judged in judged {
         let (metric, published) = (judged.metric, judged.published);
-        let name = format!("{} ({})", metric.name, metric.statistic.name());
+        let name = metric.title();
         let mut row = vec![judged.verdict(), judged.point.label.clone(), name];
         row.push(format!("{:.*}", metric.digits, published.value));
         row.push(tolerance(published.tolerance));
@@ -132,7 +126,7 @@ fn concerns(report: &Report, point: &Point, metric: &Metric) -> bool {
 fn also(report: &Report, metrics: &[&Metric], backends: &[Backend]) -> String {
     let mut headers = vec!["kind".to_owned(), "point".to_owned(), "n".to_owned()];
     for metric in metrics {
-        let name = format!("{} ({})", metric.name, metric.statistic.name());
+        let name = metric.title();
         headers.extend(backends.iter().map(|backend| format!("{name} {}", backend.name())));
     }
     let mut table = Table::new(headers);

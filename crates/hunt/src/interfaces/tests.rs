@@ -20,8 +20,12 @@ fn draft(turns: &[u64]) -> Draft {
 
 /// Returns the verdict about requests at these times in milliseconds, each with whether it leaves by the second interface.
 fn judged(draft: &Draft, requests: &[(u64, bool)]) -> Option<String> {
-    let sent = requests.iter().map(|(ms, by_second)| (at(*ms), *by_second)).collect();
-    let facts = Facts { requests: [("m0".to_owned(), sent)].into(), ended: at(100_000), ..Facts::default() };
+    let sent = requests.iter().map(|(ms, by_second)| (Instant::from_millis(*ms), *by_second)).collect();
+    let facts = Facts {
+        requests: [("m0".to_owned(), sent)].into(),
+        ended: Instant::from_millis(100_000),
+        ..Facts::default()
+    };
     interface(draft, &facts)
 }
 

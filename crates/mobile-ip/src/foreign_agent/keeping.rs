@@ -86,7 +86,7 @@ impl Keeper {
 
     /// Returns how many packets a data path beside the node must keep for a visit if it forwards them itself; `None` if this
     /// role must get each packet: none are kept, or they are held back.
-    fn kept_aside(&self, visit: Visit) -> Option<u16> {
+    fn packets_aside(&self, visit: Visit) -> Option<u16> {
         let may = self.when != KeepWhen::LinkDown && self.wants(visit);
         may.then(|| u16::try_from(self.buffers.packets_each()).unwrap_or(u16::MAX))
     }
@@ -136,7 +136,7 @@ impl ForeignAgent {
     /// Returns the route of the packets out of the tunnel of a visitor's home agent. If they are to be kept, a data path beside
     /// the node may forward them all the same, and keep them for this role.
     pub(super) fn route_for(&self, visit: Visit, mac: Mac, lifetime: Lifetime) -> Route {
-        let packets = self.keeper.as_ref().and_then(|keeper| keeper.kept_aside(visit));
+        let packets = self.keeper.as_ref().and_then(|keeper| keeper.packets_aside(visit));
         let aside = packets.map(|packets| Aside { hop: Hop::mac(self.iface, mac), packets });
         Route { aside, ..Route::new(self.action_for(visit, mac), lifetime) }
     }
@@ -226,14 +226,14 @@ impl ForeignAgent {
                     // It may have been kept for longer than `max_age` already.
                     keeper.buffers.expire(now, &mut gone);
                 }
-                None => out.discard(rx.iface, packet, KEPT_UNWANTED),
+                None => drop_kept(rx.iface, packet, KEPT_UNWANTED, out),
             }
         } else if self.handoffs.departures.contains_key(&visit) {
             if let Err(packet) = self.wait_behind(now, visit, (rx, packet), out) {
                 self.send_onward(now, visit, (rx.iface, packet), out);
             }
         } else {
-            out.discard(rx.iface, packet, KEPT_VISIT_ENDED);
+            drop_kept(rx.iface, packet, KEPT_VISIT_ENDED, out);
         }
     }
 
@@ -439,7 +439,7 @@ impl ForeignAgent {
         match (rx, encap) {
             (Ok(rx), Some(encap)) => self.enter_tunnel(now, &rx, packet, encap, out),
             (Err(malformed), _) => out.discard(iface, packet, malformed.into()),
-            (_, None) => end(iface, packet, KEPT_VISIT_ENDED, out),
+            (_, None) => drop_kept(iface, packet, KEPT_VISIT_ENDED, out),
         }
     }
 
@@ -454,11 +454,11 @@ impl ForeignAgent {
 }
 
 fn discard(kept: Kept, why: Reason, out: &mut Outbox) {
-    end(kept.iface, kept.packet, why, out);
+    drop_kept(kept.iface, kept.packet, why, out);
 }
 
 /// Drops a packet that arrived on `iface` and was kept.
-fn end(iface: Iface, packet: Packet, why: Reason, out: &mut Outbox) {
+fn drop_kept(iface: Iface, packet: Packet, why: Reason, out: &mut Outbox) {
     debug_assert!(KEPT_REASONS.contains(&why), "{} is not in KEPT_REASONS", why.0);
     out.discard(iface, packet, why);
 }

@@ -3,6 +3,7 @@
 use crate::flow::Traffic;
 use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use node::{Mark, Span, Stage, Value};
+use roles::RoleConfig;
 use scenario::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
@@ -34,7 +35,7 @@ impl<'a> HandoffAnalysis<'a> {
     pub(super) fn new(plan: &Plan, records: &'a [Record], traffic: &'a Traffic) -> Self {
         let owners = plan.owners();
         let routes = routes(records, &owners);
-        let (refused, several) = (refused(records), several(records));
+        let (refused, several) = (refused(records), several(plan));
         Self { records, traffic, owners, routes, refused, several, end: plan.end() }
     }
 
@@ -133,10 +134,11 @@ fn owner(mark: &Mark, field: &str, owners: &BTreeMap<Ipv4Addr, HostId>) -> Optio
     owners.get(&text(mark, field)?.parse::<Ipv4Addr>().ok()?).copied()
 }
 
-/// Returns the mobile nodes with several interfaces: only these mark which of them are usable.
-fn several(records: &[Record]) -> BTreeSet<HostId> {
-    let is_usable = |record: &&Record| matches!(&record.what, What::Marked(mark) if ["interface_usable", "interface_unusable"].contains(&mark.name));
-    records.iter().filter(is_usable).map(|record| record.host).collect()
+/// Returns the mobile nodes with several interfaces.
+fn several(plan: &Plan) -> BTreeSet<HostId> {
+    let has_further = |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if !node.further_interfaces.is_empty());
+    let hosts = (0..).map(HostId).zip(&plan.hosts);
+    hosts.filter(|(_, host)| host.config.roles.iter().any(has_further)).map(|(id, _)| id).collect()
 }
 
 /// The roles and names of the marks of Mobile IP that change where the packets for a mobile node are sent.

@@ -355,7 +355,8 @@ fn known_wire(scenario: &Scenario, wire: &str) -> Result<(), String> {
     Err(format!("there is no wire or segment `{wire}`{meant}; there are: {}", names.join(", ")))
 }
 
-fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
+/// Checks that the scenario has a cell with this number.
+pub(in crate::file) fn known_cell(scenario: &Scenario, cell: u16) -> Result<(), String> {
     if scenario.cell.contains_key(&cell.to_string()) {
         return Ok(());
     }

@@ -1,6 +1,8 @@
 //! Completes the roles of workloads, and the role `apps/roam`, which moves a host between cells.
 
 use super::{Around, Written, begin_with, default, timetable};
+use crate::file::Scenario;
+use crate::file::event::known_cell;
 use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use toml::{Table, Value};
@@ -40,25 +42,18 @@ pub(super) fn roam(around: &Around<'_>, role: &mut Table) -> Result<(), String> 
         })
         .collect();
     begin_with(&mut places, start.as_deref())?;
-    check_places(&places, role)?;
+    check_places(around.scenario, role)?;
     default(role, "places", places);
     default(role, "interface", AIR);
     Ok(())
 }
 
-/// Checks that the cells of the key `places` are cells of the scenario, whose places are `known`.
-fn check_places(known: &[Value], role: &Table) -> Result<(), String> {
-    let cell = |place: &Value| place.get("cell").and_then(Value::as_integer);
-    let mut known: Vec<i64> = known.iter().filter_map(cell).collect();
-    known.sort_unstable();
-    let mut given = role.get("places").and_then(Value::as_array).into_iter().flatten().filter_map(cell);
-    match given.find(|cell| !known.contains(cell)) {
-        Some(cell) => {
-            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-            Err(format!("`places`: there is no cell {cell}; there are: {}", known.join(", ")))
-        }
-        None => Ok(()),
-    }
+/// Checks that the cells of the key `places` are cells of the scenario. Other values are left to the reader of roles.
+fn check_places(scenario: &Scenario, role: &Table) -> Result<(), String> {
+    let places = role.get("places").and_then(Value::as_array).into_iter().flatten();
+    let cells = places.filter_map(|place| u16::try_from(place.get("cell")?.as_integer()?).ok());
+    let mut checked = cells.map(|cell| known_cell(scenario, cell));
+    checked.try_for_each(|known| known.map_err(|problem| format!("`places`: {problem}")))
 }
 
 /// Replaces a value such as `mobile:9000` of `key` by the address of the host `mobile` and the same port.
