@@ -52,6 +52,9 @@ pub(crate) enum MobileIpEvent {
     AgentKept { agent: Ipv4Addr, policy: &'static str, why: &'static str },
     /// An interface of a mobile node with several interfaces became usable, or is not usable any more.
     InterfaceChanged { interface: String, is_usable: bool },
+    /// The host did not give a further interface the home address, or did not take it away. `why` is the host's error. The mobile
+    /// node asks again.
+    HomeAddressFailed { interface: String, is_added: bool, why: String },
     /// A mobile node with several interfaces changes from one to another. `why` is the reason.
     InterfaceChosen { from: String, to: String, why: &'static str },
     /// The mobile node uses this home agent from now on: the home agent before did not answer, was unreachable or was not
@@ -124,6 +127,14 @@ pub(crate) enum HandoffEvent {
     BindingForgotten { host: Ipv4Addr, why: &'static str },
 }
 
+fn interface_changed(is_usable: bool) -> &'static str {
+    if is_usable { "interface_usable" } else { "interface_unusable" }
+}
+
+fn home_address_failed(is_added: bool) -> &'static str {
+    if is_added { "home_address_refused" } else { "home_address_stays" }
+}
+
 impl From<MobileIpEvent> for Mark {
     fn from(event: MobileIpEvent) -> Self {
         let mobile = |name| Self::new(MOBILE_NODE, name);
@@ -149,8 +160,10 @@ impl From<MobileIpEvent> for Mark {
             }
             MobileIpEvent::AgentKept { agent, policy, why } => decided("agent_kept", agent, policy, why),
             MobileIpEvent::InterfaceChanged { interface, is_usable } => {
-                let name = if is_usable { "interface_usable" } else { "interface_unusable" };
-                mobile(name).with("interface", interface)
+                mobile(interface_changed(is_usable)).with("interface", interface)
+            }
+            MobileIpEvent::HomeAddressFailed { interface, is_added, why } => {
+                mobile(home_address_failed(is_added)).with("interface", interface).with("why", why)
             }
             MobileIpEvent::InterfaceChosen { from, to, why } => mobile(node::HANDOFF)
                 .with("kind", "interface")

@@ -10,6 +10,7 @@
 
 mod co_located;
 mod commands;
+mod home_address;
 mod link;
 mod options;
 mod received;
@@ -89,11 +90,20 @@ enum Timer {
     Update,
     /// Another interface may be better now.
     Interface,
+    /// The host is asked again for the home address on a further interface.
+    HomeAddress,
 }
 
 impl TimerName for Timer {
-    const ALL: &'static [Self] =
-        &[Self::Hold, Self::Retry, Self::Renew, Self::Expire, Self::Update, Self::Interface];
+    const ALL: &'static [Self] = &[
+        Self::Hold,
+        Self::Retry,
+        Self::Renew,
+        Self::Expire,
+        Self::Update,
+        Self::Interface,
+        Self::HomeAddress,
+    ];
     fn index(self) -> usize {
         self as usize
     }
@@ -114,6 +124,8 @@ pub struct MobileNode {
     first: Iface,
     /// The further interface that has the home address too: the node is at home by it. `None` if there is none.
     at_home: Option<Iface>,
+    /// The further interface to which the host did not give the home address (`true`), or from which it did not take it.
+    failed_address: Option<(Iface, bool)>,
     /// The agent of another interface to which packets are still sent; `None` if packets are sent by `used`.
     old_path: Option<OldPath>,
     signals: Signals,
@@ -127,7 +139,7 @@ pub struct MobileNode {
     /// What is known about the path of `reverse`.
     tunnels: Tunnels,
     announcer: Announcer,
-    timers: Timers<Timer, 6>,
+    timers: Timers<Timer, 7>,
     /// The agent in use: the agent that was chosen last. `None` if none was chosen, or if it was lost.
     attached: Option<Ipv4Addr>,
     /// When the last registration with an agent began; `None` if the next registration needs no pause.
@@ -177,6 +189,7 @@ impl MobileNode {
             others,
             first: iface,
             at_home: None,
+            failed_address: None,
             old_path: None,
             signals: Signals::new(&config),
             own: OwnAddress::new(&config, iface),
@@ -666,6 +679,7 @@ impl MobileNode {
                 Timer::Renew => self.renew(now, out),
                 Timer::Expire => self.expire(now, out),
                 Timer::Update => self.follow_departure(now, out),
+                Timer::HomeAddress => self.repeat_home_address(out),
                 Timer::Interface => {} // the interfaces are reviewed after each input
             }
         }
@@ -737,12 +751,8 @@ impl Role for MobileNode {
             }
             Input::Notification(notification) => self.notified(now, notification, out),
             Input::Wall(zero) => self.registrar.set_clock(zero),
-            Input::Idle(..)
-            | Input::Notice(_)
-            | Input::Stream(..)
-            | Input::Serve(..)
-            | Input::Failed(_)
-            | Input::Stored(_) => {}
+            Input::Failed(fault) => self.home_address_failed(now, fault, out),
+            Input::Idle(..) | Input::Notice(_) | Input::Stream(..) | Input::Serve(..) | Input::Stored(_) => {}
         }
         self.review_interfaces(now, out);
     }

@@ -56,8 +56,8 @@ impl Agent {
     /// Returns the number of packets that the kernel has forwarded.
     fn forwarded(&self) -> u64 {
         let said = ask(&self.control(), r#"{"do":{"verb":"status"}}"#).unwrap();
-        let count = said.split("\"forwarded\":").nth(1).and_then(|rest| rest.split([',', '}']).next());
-        count.and_then(|count| count.trim().parse().ok()).unwrap_or_else(|| panic!("{said}"))
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        said["ok"]["data_path"]["forwarded"].as_u64().unwrap_or_else(|| panic!("{said}"))
     }
 
     /// Runs a script of the other hosts, and returns the lines that it printed.

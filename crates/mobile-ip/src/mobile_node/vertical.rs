@@ -124,22 +124,6 @@ impl MobileNode {
         }
     }
 
-    /// Gives a further interface the home address, because the node is at home by it: otherwise no ARP would be sent or answered
-    /// on it. Takes the address from the interface that had it before. `None` if the node is away, or at home by the interface
-    /// that always has the address.
-    pub(super) fn be_at_home_by(&mut self, iface: Option<Iface>, out: &mut Outbox) {
-        let further = iface.filter(|iface| *iface != self.first);
-        if further == self.at_home {
-            return;
-        }
-        if let Some(left) = std::mem::replace(&mut self.at_home, further) {
-            out.remove_address(left, self.config.address);
-        }
-        if let Some(iface) = further {
-            out.add_address(iface, self.config.address);
-        }
-    }
-
     /// Sets the rules for the interfaces that are not in use when the role starts.
     pub(super) fn start_interfaces(&self, out: &mut Outbox) {
         for other in &self.others {

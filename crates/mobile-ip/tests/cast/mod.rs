@@ -14,8 +14,8 @@ use mobile_ip::message::{
 use mobile_ip::{Correspondent, ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
 use node::{
-    Action, Class, Hop, Input, InterfaceAddress, Lifetime, Node, Notification, Outbox, Rng, Role, Route,
-    RouteKey, Value,
+    Action, Class, FailedAct, Fault, Hop, Input, InterfaceAddress, Lifetime, Node, Notification, Outbox, Rng,
+    Role, RoleId, Route, RouteKey, Value,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -138,6 +138,9 @@ impl Cast for MobileIp {
     }
 
     fn step(teller: &mut Teller<Self>, words: &[&str]) {
+        if let ["host", "fails", "to", act, address, "on", iface] = *words {
+            return host_fails(teller, act == "add", address, iface);
+        }
         let (iface, packet) = match *words {
             ["request", from, ref args @ ..] => request(teller, from, &Args::new(args)),
             ["again"] => teller.cast.last.clone().unwrap(),
@@ -183,20 +186,8 @@ impl Cast for MobileIp {
             ["no-way-in-tunnel", "to", exit, ref args @ ..] => {
                 ("up".to_owned(), about_tunnel(IcmpError::HostUnreachable, exit, &Args::new(args)))
             }
-            ["found", address] => {
-                let (_, mac) = person("router");
-                let asks = arp::Message::request(Mac::ZERO, Ipv4Addr::UNSPECIFIED, address.parse().unwrap());
-                let mut packet = Packet::arp(Mac::ZERO, &asks.answer(mac));
-                packet.link.src = mac;
-                ("air".to_owned(), packet)
-            }
-            ["who-has", address, "on", iface] => {
-                let (src, mac) = person("other");
-                let asks = arp::Message::request(mac, src, address.parse().unwrap());
-                let mut packet = Packet::arp(Mac::BROADCAST, &asks);
-                packet.link.src = mac;
-                (iface.to_owned(), packet)
-            }
+            ["found", address] => ("air".to_owned(), found(address)),
+            ["who-has", address, "on", iface] => (iface.to_owned(), who_has(address)),
             ["unreachable"] => {
                 let request = teller.cast.request.clone().unwrap();
                 let [from, to] =
@@ -323,6 +314,29 @@ impl<'a> Args<'a> {
 
 /// Returns a request and the interface by which it arrives. `from` is the mobile node (`mn`), or an agent that relays
 /// it.
+/// Makes the answer of the router to a probe for this address.
+fn found(address: &str) -> Packet {
+    let (_, mac) = person("router");
+    let asks = arp::Message::request(Mac::ZERO, Ipv4Addr::UNSPECIFIED, address.parse().unwrap());
+    let mut packet = Packet::arp(Mac::ZERO, &asks.answer(mac));
+    packet.link.src = mac;
+    packet
+}
+
+fn who_has(address: &str) -> Packet {
+    let (src, mac) = person("other");
+    let asks = arp::Message::request(mac, src, address.parse().unwrap());
+    let mut packet = Packet::arp(Mac::BROADCAST, &asks);
+    packet.link.src = mac;
+    packet
+}
+
+/// Tells the role that its host did not add or remove an address.
+fn host_fails(teller: &mut Teller<MobileIp>, is_added: bool, address: &str, iface: &str) {
+    let act = FailedAct::Address(teller.iface(iface), address.parse().unwrap(), is_added);
+    teller.give(Input::Failed(&Fault { role: RoleId(0), act, why: "no memory".to_owned() }));
+}
+
 fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
     let (src, mac) = person(from);
     let at_home = from == "mn" && !args.has("to");
