@@ -75,6 +75,11 @@ pub trait Role: Debug + Send {
         0
     }
 
+    /// Returns of how many pairs of source and destination the role is notified at most in one interval ([`table::Route::notice`]).
+    fn most_notices(&self) -> usize {
+        notices::USUAL
+    }
+
     /// Calls `each` with the identity of each packet that the role holds, for the ledger and for law 6. By default, a
     /// role holds no packet.
     fn holds(&self, _each: &mut dyn FnMut(PacketId)) {}

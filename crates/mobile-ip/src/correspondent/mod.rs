@@ -82,6 +82,9 @@ pub struct Correspondent {
     refused: Refusals,
 }
 
+/// The number of notices of a correspondent with a small cache: programs of the host can have several addresses.
+const USUAL_NOTICES: usize = 1024;
+
 impl Correspondent {
     /// Creates a correspondent. An error names the invalid key of the configuration.
     pub fn new(config: CorrespondentConfig, rng: Rng) -> Result<Self, ConfigError> {
@@ -482,6 +485,11 @@ impl Role for Correspondent {
 
     fn deadline(&self) -> Option<Instant> {
         [self.asking.next(), self.tunnels.due()].into_iter().flatten().min()
+    }
+
+    /// One pair for each entry, so that each entry in use is known to be in use.
+    fn most_notices(&self) -> usize {
+        self.config.entries.max(USUAL_NOTICES)
     }
 
     fn status(&self) -> Value {

@@ -175,7 +175,9 @@ impl Node {
         header: &Header,
         out: &mut Outbox,
     ) {
-        if self.net().notices.is_due(now, notice, header.src, header.dst) {
+        let owner = self.roles.get(usize::from(notice.owner.0));
+        let most = owner.map_or(0, |role| role.most_notices());
+        if self.net().notices.is_due(now, notice, (header.src, header.dst), most) {
             let rx =
                 Rx { iface: way.port.iface, why: PuntReason::Action, tunnel: way.tunnel, header: *header };
             self.give(now, notice.owner, Input::Notice(rx), out);
