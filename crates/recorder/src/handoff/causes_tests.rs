@@ -2,11 +2,11 @@
 //! connection that is opening.
 
 use super::stages::{opens_meanwhile, share_out};
-use super::{FlowCost, Owner, Recovery};
+use super::{FlowCost, Outage, Owner, Recovery};
 use crate::run::{Outcome, simulate};
 use scenario::Scenario;
 use trace::{Record, What};
-use wire::{Duration, Iface};
+use wire::{Duration, Iface, Instant};
 
 fn run(text: &str) -> Outcome {
     simulate(Scenario::plan("download.toml", text, &[], 1).unwrap()).unwrap()
@@ -57,6 +57,49 @@ fn the_link_of_the_other_end_owns_what_this_host_waits_for() {
         "{}",
         crate::report::text(&outcome)
     );
+}
+
+/// The cell of a mobile node is cut for 641 ms, and its radio needs 489 ms more. Before it has its link again, its agent expires, and
+/// it tries the agent of another cell: a handoff begins without a link (found by the hunt at seed 21400).
+#[test]
+fn a_link_that_was_lost_before_a_handoff_owns_its_outage() {
+    let server = r#"{ kind = "apps/bulk-server", at = "correspondent:9000", bytes = 1_500_000 }"#;
+    let source = r#"{ kind = "apps/constant-rate", to = "mobile:9001", rate = 31, size = 613, start = "1s", stop = "9s" }"#;
+    let mobile = r#"[host.mobile]
+address = "10.1.0.7"
+role = [
+    { kind = "mobile-ip/mobile-node" },
+    { kind = "apps/roam", start = "home", moves = [{ at = "2.061s", to = "foreign" }] },
+    { kind = "apps/sink", at = "mobile:9001" },
+]
+
+[[event]]
+at = "2.806s"
+kind = "cut"
+cell = 2
+
+[[event]]
+at = "3.447s"
+kind = "restore"
+cell = 2
+"#;
+    let text = DOWNLOAD.split("[host.mobile]").next().unwrap().replace(server, source);
+    let text = format!("{text}{mobile}").replace("retune = \"5ms\"", "retune = \"489ms\"");
+    let outcome = run(&text);
+    let report = crate::report::text(&outcome);
+    let [hole] = outcome.holes.as_slice() else { panic!("{report}") };
+    let crate::handoff::Experience::Outage(hole) = &hole.experience else { panic!("{report}") };
+    let link = |outage: &Outage| -> Duration {
+        outage.owners.iter().filter(|owner| owner.stage == Some(node::Stage::Link)).map(Owner::span).sum()
+    };
+    assert_eq!(link(hole), hole.span(), "{report}");
+    let outage = outcome.handoffs[1].outage().unwrap_or_else(|| panic!("{report}"));
+    // The link is back 489 ms after the cell. The packet that ends the outage was sent shortly before.
+    let back = Instant::from_millis(3_447 + 489);
+    let packet = Duration::from_millis(1000 / 31 + 1);
+    assert!(outage.owners[0].to <= back && outage.owners[0].to + packet > back, "{report}");
+    assert_eq!(outage.owners[0].stage, Some(node::Stage::Link), "{report}");
+    assert!(outage.is_explained(), "{report}");
 }
 
 /// A refused tuning changes no link, so it is the cause of no outage.

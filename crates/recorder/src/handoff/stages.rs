@@ -58,13 +58,20 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Assigns the cause link to the parts of an outage in which `host` waited while the other end of the flow had no
-    /// link, and to the parts that events of the scenario explain.
+    /// link, to those in which the host itself had none and that have no cause or count as detection, and to the parts that
+    /// events of the scenario explain.
     pub(super) fn other_end(&self, host: HostId, flow: &Flow, owners: Vec<Owner>) -> Vec<Owner> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
         let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
         let ordered = self.ordered(first.from, last.to);
-        let owners = owners.into_iter().flat_map(|owner| split(owner, &away));
+        let mut own = self.without_link(host, first.from, last.to);
+        own.retain(|[_, back]| back.0 < last.to || self.comes_up(host, back.0));
+        let by_own = |owner: Owner| match owner.stage {
+            None | Some(Stage::Detection) => divide(owner, &own),
+            Some(_) => vec![owner],
+        };
+        let owners = owners.into_iter().flat_map(|owner| split(owner, &away)).flat_map(by_own);
         // An event of the scenario explains the parts during the event that have no other cause. If packets were lost
         // by the event, it also explains the parts in which the host signalled, or an end of the flow retransmitted,
         // without success.
@@ -120,6 +127,16 @@ impl<'a> HandoffAnalysis<'a> {
         }
         all.extend(gone.map(|gone| [gone, (to, host, "not_up".to_owned())]));
         all
+    }
+
+    /// Returns whether the next change of a link of this host, at `from` or later, is that a radio gets one.
+    fn comes_up(&self, host: HostId, from: Instant) -> bool {
+        let changes = |r: &Record| {
+            r.host == host
+                && (matches!(r.what, What::Up(_, Some(_)) | What::Down(..)) || self.tuned(r).is_some())
+        };
+        let next = self.first(from, Instant::NEVER, changes);
+        next.is_some_and(|next| matches!(next.what, What::Up(..)))
     }
 
     /// Assigns the time from the end of the last stage, or from `switch` if there is no stage, until `end`, where a
