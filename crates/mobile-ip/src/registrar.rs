@@ -36,6 +36,9 @@ const LEAST_UNPROVEN: u16 = 30;
 const RANDOM: u64 = 0xfff;
 /// The number of last Identifications whose low halves are not used again (not from an RFC).
 const RECENT: usize = 16;
+/// The number of requests to an agent that name the previous foreign agent. If none of them is answered, later ones do not name it,
+/// and the mobile node itself sends the Binding Update (not from an RFC).
+const NAMES_PREVIOUS: u32 = 2;
 /// After this number of requests that the home agent has not answered, the next home agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 const MARGIN: Duration = Duration::from_millis(100);
@@ -446,7 +449,9 @@ impl Registrar {
             let (departure, extension) =
                 Departure::begin(now, before, previous, &request, &association, &self.smooth);
             self.departure = Some(departure);
-            if agent != home_agent {
+            // An agent that does not know the extension drops the request, without a reply. For example, its advertisements have
+            // flag U of RFC 3519 at the place of flag S.
+            if agent != home_agent && self.attempts <= NAMES_PREVIOUS {
                 request.extensions.push(extension);
             }
         }

@@ -412,7 +412,13 @@ impl ForeignAgent {
 
     /// Returns the types of extensions of a request that this agent knows besides those of RFC 5944.
     fn known_extensions(&self) -> Vec<u8> {
-        if self.config.smooth_handoff { self.config.numbers.extensions().to_vec() } else { Vec::new() }
+        let numbers = &self.config.numbers;
+        match (self.config.smooth_handoff, self.config.direct_tunnels) {
+            (true, _) => numbers.extensions().to_vec(),
+            // The Binding Warning Extension is for the home agent.
+            (false, true) => vec![numbers.warning_extension],
+            (false, false) => Vec::new(),
+        }
     }
 
     fn is_busy(&self) -> bool {

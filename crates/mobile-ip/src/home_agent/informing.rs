@@ -36,6 +36,9 @@ pub(super) const NOTICE: Duration = Duration::from_secs(1);
 /// doubles while no Update is acknowledged (not from an RFC: the draft requires a limit and has no numbers).
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);
+/// The pause between two Updates of a home agent that has restarted: thousands of them need not fill the buffers of a link (not
+/// from an RFC).
+const RESTART_SPACING: Duration = Duration::from_millis(1);
 /// The maximum number of targets of a Binding Warning (not from an RFC).
 pub(crate) const MOST_TARGETS: usize = 16;
 /// The maximum number of pairs of mobile node and correspondent of which something is known (not from an RFC). Without
@@ -348,29 +351,31 @@ impl HomeAgent {
         }
     }
 
-    /// Notes that each correspondent may have an entry of a mobile node whose binding was restored after a restart. So the
-    /// correspondents are informed of the next care-of address.
-    pub(super) fn restore_told(&mut self, now: Instant, host: Ipv4Addr) {
-        let Some((care_of, lifetime, _)) = self.news(now, host).filter(|(care_of, ..)| *care_of != host)
-        else {
-            return;
-        };
-        let ends = now + Duration::from_secs(lifetime.into());
+    /// Informs all correspondents of a mobile node whose record was restored after a restart. It is not known which of them have an
+    /// entry, and with which care-of address: the last Update before the restart may be lost.
+    pub(super) fn inform_after_restart(&mut self, now: Instant, host: Ipv4Addr) {
         for peer in &self.config.correspondents {
             let pair = (host, peer.address);
-            if self.informer.association(host, peer.address).is_some() && self.informer.has_room(now, pair) {
-                let sent = Sent {
-                    care_of,
-                    identification: 0,
-                    next: now,
-                    pause: PAUSE,
-                    is_acknowledged: true,
-                    entry: Some((care_of, ends)),
-                    ends,
-                    answered: None,
-                };
-                self.informer.sent.insert(pair, sent);
+            if self.informer.association(host, peer.address).is_none() {
+                continue;
             }
+            if !self.informer.has_room(now, pair) {
+                return;
+            }
+            let unknown = (Ipv4Addr::UNSPECIFIED, now + self.config.registration_lifetime);
+            let sent = Sent {
+                care_of: unknown.0,
+                identification: 0,
+                next: now,
+                pause: PAUSE,
+                is_acknowledged: true,
+                entry: Some(unknown),
+                ends: now,
+                answered: None,
+            };
+            let earlier = u32::try_from(self.informer.sent.len()).unwrap_or(u32::MAX);
+            self.informer.sent.insert(pair, sent);
+            self.informer.repeats.set(pair, now + RESTART_SPACING * earlier);
         }
     }
 

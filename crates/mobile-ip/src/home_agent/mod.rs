@@ -262,8 +262,8 @@ impl HomeAgent {
         }
         if !bindings.is_empty() {
             self.switch(now, host, &[], &bindings, None, out);
-            self.restore_told(now, host);
         }
+        self.inform_after_restart(now, host);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use crate::transcript::{Teller, WALL};
 use auth::Key as Secret;
 use mobile_ip::message::{
     Acknowledge, Asks, Association, Between, Binding, BufferControl, Generalized, Numbers, PreviousAgent,
-    Request, Status, Update, datagram,
+    Request, Status, Update, Warning, datagram,
 };
 use wire::ipv4::Header;
 use wire::{Instant, Ipv4Addr, Packet, SocketAddrV4, ipip, udp};
@@ -51,6 +51,15 @@ pub(super) fn name_previous(request: &mut Request, args: &Args<'_>) {
     let mut said = PreviousAgent::new(request, args.get("cache", 30), previous, &key(args), &numbers);
     said.care_of = args.get("new", said.care_of);
     request.extensions.push(said.extension(&numbers));
+}
+
+/// Adds the Binding Warning Extension with this target to a request.
+pub(super) fn warn(request: &mut Request, args: &Args<'_>) {
+    if args.has("warn") {
+        let targets = vec![args.get("warn", Ipv4Addr::UNSPECIFIED)];
+        let home = args.get("about", request.home);
+        request.extensions.push(Warning { home, targets }.extension(&Numbers::default()));
+    }
 }
 
 /// Returns a Binding Update to the first foreign agent, and the interface by which it arrives.

@@ -331,7 +331,7 @@ fn who_has(address: &str) -> Packet {
     packet
 }
 
-/// Tells the role that its host did not add or remove an address.
+/// Notifies the role that its host did not add or remove an address.
 fn host_fails(teller: &mut Teller<MobileIp>, is_added: bool, address: &str, iface: &str) {
     let act = FailedAct::Address(teller.iface(iface), address.parse().unwrap(), is_added);
     teller.give(Input::Failed(&Fault { role: RoleId(0), act, why: "no memory".to_owned() }));
@@ -352,6 +352,7 @@ fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (Strin
         identification: clock.wrapping_add_signed(args.get::<i64>("clock", 0) << 32),
         extensions: Vec::new(),
     };
+    handoffs::warn(&mut request, args);
     if !args.has("unsigned") {
         let ours = association(Between::MobileHome);
         let key = if args.has("forged") { Secret::new([0; 16]) } else { ours.key.clone() };
