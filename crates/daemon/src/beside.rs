@@ -24,6 +24,7 @@ impl Daemon {
     pub(super) fn begin_data_path(&mut self) {
         if let Some(path) = &mut self.data_path {
             self.node.begin_mirror();
+            self.node.udp_ports().for_each(|port| path.hear(port));
             path.begin(self.clock.t0);
         }
     }

@@ -115,12 +115,14 @@ struct { UINT(type, HASH); UINT(max_entries, 1); UINT(map_flags, NO_PREALLOC); T
 struct { UINT(type, HASH); UINT(max_entries, 65536); UINT(map_flags, NO_PREALLOC); TYPE(key, struct route_key); TYPE(value, struct route); } routes SEC(".maps");
 struct { UINT(type, HASH); UINT(max_entries, 65536); UINT(map_flags, NO_PREALLOC); TYPE(key, struct port_key); TYPE(value, struct policy); } policies SEC(".maps");
 struct { UINT(type, HASH); UINT(max_entries, 4096); UINT(map_flags, NO_PREALLOC); TYPE(key, u32); TYPE(value, u32); } addresses SEC(".maps");
+// The ports of UDP that roles of the node listen to.
+struct { UINT(type, HASH); UINT(max_entries, 1024); UINT(map_flags, NO_PREALLOC); TYPE(key, u32); TYPE(value, u32); } ports SEC(".maps");
 // The devices by index, for the arrival, and by the number of the interface, for the departure.
 struct { UINT(type, HASH); UINT(max_entries, 256); UINT(map_flags, NO_PREALLOC); TYPE(key, u32); TYPE(value, struct device); } arrivals SEC(".maps");
 struct { UINT(type, HASH); UINT(max_entries, 256); UINT(map_flags, NO_PREALLOC); TYPE(key, u32); TYPE(value, struct device); } departures SEC(".maps");
 struct { UINT(type, ARRAY); UINT(max_entries, 1); UINT(map_flags, MMAPABLE); TYPE(key, u32); TYPE(value, struct slot); } slots SEC(".maps");
 struct { UINT(type, ARRAY); UINT(max_entries, 1); UINT(map_flags, MMAPABLE); TYPE(key, u32); TYPE(value, struct ring); } rings SEC(".maps");
-// The number of kept packets, of messages to this host, and of those that the daemon has handled; the daemon writes the last one.
+// The number of kept packets, of messages to roles, and of those that the daemon has handled; the daemon writes the last one.
 enum { NEWS, MESSAGES, HANDLED, NUMBERS };
 struct { UINT(type, ARRAY); UINT(max_entries, NUMBERS); UINT(map_flags, MMAPABLE); TYPE(key, u32); TYPE(value, u64); } news SEC(".maps");
 
@@ -280,13 +282,23 @@ INLINE int keep(struct xdp_md *context, struct slot *slot, const struct route *r
     return 1;
 }
 
-// Records that a message to this host was passed. It may change the rules, so packets behind it must wait behind it.
+// Records that a message to a role was passed. It may change the rules, so packets behind it must wait behind it.
 INLINE int message(void) {
     u32 index = MESSAGES;
     u64 *number = map_lookup(&news, &index);
     if (number)
         add_one(number);
     return XDP_PASS;
+}
+
+// Returns whether UDP to this host may be a message for one of the node's roles, and no packet for a program of this host. It may be
+// if the port cannot be read here.
+INLINE int is_for_role(const struct ipv4 *header, const void *end) {
+    const u16 *udp = (const void *)(header + 1);
+    if (header->version_length != 0x45 || header->flags_offset & swap(0x3fff) || (const void *)(udp + 2) > end)
+        return 1;
+    u32 port = swap(udp[1]);
+    return map_lookup(&ports, &port) != 0;
 }
 
 // Returns whether the daemon has not handled all messages yet. Then it gets all packets, in their order.
@@ -318,7 +330,7 @@ INLINE int forward(struct xdp_md *context) {
     if (!map_lookup(&addresses, &outer_dst))
         return XDP_PASS;
     if (outer->protocol == 17)
-        return message();
+        return is_for_role(outer, end) ? message() : XDP_PASS;
     if ((void *)(inner + 1) > end)
         return XDP_PASS;
     // The frame is exactly the datagram, without padding. Neither header has options or the reserved flag, and the outer datagram is

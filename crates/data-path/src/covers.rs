@@ -38,8 +38,9 @@ pub struct Forwarded {
 /// link address by an interface that is up, or has such an [`Aside`] and a ring; then the packet has at most 2008 bytes. The inner datagram fits the MTU, has a time to
 /// live of at least 2, and its route has no notice. Neither route is refreshed by packets
 /// ([`Lifetime::SoftState`]): the program does not see all packets that refresh it. While such a route has expired, but is still
-/// among the rules, its packets go to the node too. So do packets behind a message to this host (UDP), until the driver has
-/// handled it: it may change the rules.
+/// among the rules, its packets go to the node too. So do packets behind a message, until the driver has handled it: it may change the
+/// rules. A message is UDP to a group, or to a port of this host that a role listens to ([`crate::DataPath::hear`]). It is also UDP to
+/// this host whose port the program cannot read, because of IP options or in a fragment.
 pub fn forwarded(rules: &impl Beside, now: Instant, iface: Iface, frame: &[u8]) -> Option<Forwarded> {
     let (link, bytes) = ethernet::parse(frame).ok()?;
     if link.kind != EtherType::IPV4 || Some(link.dst) != rules.mac(iface) {

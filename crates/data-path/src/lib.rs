@@ -47,6 +47,7 @@ pub struct DataPath {
     routes: HashMap<MapData, [u8; MapKey::SIZE], RouteBytes>,
     policies: HashMap<MapData, [u8; MapPort::SIZE], [u8; MapPolicy::SIZE]>,
     addresses: HashMap<MapData, [u8; 4], u32>,
+    ports: HashMap<MapData, u32, u32>,
     arrivals: HashMap<MapData, u32, [u8; 16]>,
     departures: HashMap<MapData, u32, [u8; 16]>,
     counts: PerCpuArray<MapData, u64>,
@@ -129,6 +130,7 @@ impl DataPath {
             routes: hash(&mut bpf, "routes")?,
             policies: hash(&mut bpf, "policies")?,
             addresses: hash(&mut bpf, "addresses")?,
+            ports: hash(&mut bpf, "ports")?,
             arrivals: hash(&mut bpf, "arrivals")?,
             departures: hash(&mut bpf, "departures")?,
             counts: PerCpuArray::try_from(map(&mut bpf, "counts")?)
@@ -151,6 +153,12 @@ impl DataPath {
         self.write_config();
     }
 
+    /// Sets that UDP to this port of this host can be a message to a role of the node ([`node::Node::udp_ports`]).
+    pub fn hear(&mut self, port: u16) {
+        let done = self.ports.insert(u32::from(port), 1, 0);
+        self.note(done);
+    }
+
     /// Sets whether the program forwards packets. If not, the node gets all of them ([`node::Node::opens_aside`]).
     pub fn allow(&mut self, is_allowed: bool) {
         if self.is_allowed != is_allowed {
@@ -162,7 +170,7 @@ impl DataPath {
     /// Returns why the program forwards no packets; `None` if it may.
     pub fn idle_because(&self) -> Option<String> {
         let too_many = || self.shapes.check().err();
-        let listens = "a role of this host listens for IP in IP, or intercepts connections";
+        let listens = "a role of this host listens for IP in IP or for all UDP, or intercepts connections";
         let denied = || (!self.is_allowed).then(|| listens.to_owned());
         self.failure.clone().or_else(too_many).or_else(denied)
     }
@@ -269,7 +277,7 @@ impl DataPath {
         self.rings.fetch(now)
     }
 
-    /// Returns a number of messages to this host (UDP) that the driver has not handled, once it has been that number for 1 ms:
+    /// Returns a number of messages to roles that the driver has not handled, once it has been that number for 1 ms:
     /// the program counts a message a moment before its frame is at the driver's socket. The program passes all
     /// packets behind a message, because it may change the rules. When the driver has handled all frames that its interfaces
     /// had after this call, it calls [`Self::handled`].

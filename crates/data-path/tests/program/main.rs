@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use table::{Class, EntryId};
+use wire::ipv4::{self, Header};
 use wire::{Duration, EtherType, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Rng, WallTime, ethernet};
 
 const STEPS: usize = 1500;
@@ -365,10 +366,25 @@ fn the_comparison_finds_each_mistake_in_the_program() {
     }
 }
 
-/// A packet behind a message to this host waits until the message was handled: it may change the packet's route.
+/// A packet behind a message to a role waits until the message was handled: it may change the packet's route.
 #[test]
 fn packets_do_not_overtake_a_message() {
     let Some(path) = load(ROOM) else { return };
+    check_messages(path);
+    let folder = tempfile::tempdir().unwrap();
+    for (what, right, wrong) in mutants::OVERTAKING {
+        assert_eq!(kernel::SOURCE.matches(right).count(), 1, "{what}: {right}");
+        let object = kernel::compile(folder.path(), &kernel::SOURCE.replace(right, wrong));
+        let path = DataPath::load_object(&object, ROOM).unwrap();
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check_messages(path)));
+        assert!(found.is_err(), "{what}: not found");
+    }
+}
+
+/// The port of a role.
+const PORT: u16 = 434;
+
+fn check_messages(path: DataPath) {
     let mut world = ComparedNode::new(1, path);
     let hop = node::Hop::mac(Iface(2), Mac([7; 6]));
     let to = |class, dst, action| {
@@ -380,12 +396,14 @@ fn packets_do_not_overtake_a_message() {
     world.change(to(Some(Class(200)), visitor, node::Action::Forward(hop)));
     world.path.place(Iface(1), LOOPBACK);
     world.path.place(Iface(2), 1002);
+    world.path.hear(PORT);
     world.path.begin(os::Clock::start().t0);
     let link = wire::Frame { kind: EtherType::IPV4, src: choices::NEIGHBOR, dst: mac(Iface(1)) };
-    let data = wire::ipv4::Header::new(wire::ipv4::UDP, far, visitor).emit(&[1; 30]);
+    let data = Header::new(ipv4::UDP, far, visitor).emit(&[1; 30]);
     let data = ethernet::emit(&link, &wire::ipip::encapsulate(&data, far, OWN[0], 1).unwrap());
-    let message =
-        |dst| ethernet::emit(&link, &wire::ipv4::Header::new(wire::ipv4::UDP, far, dst).emit(&[1; 30]));
+    let udp = |from: u16, to: u16| [from.to_be_bytes(), to.to_be_bytes(), [0; 2], [0; 2]].concat();
+    let datagram = |dst, ports: (u16, u16)| Header::new(ipv4::UDP, far, dst).emit(&udp(ports.0, ports.1));
+    let message = |dst| ethernet::emit(&link, &datagram(dst, (5000, PORT)));
     let verdict = |world: &ComparedNode, frame: &[u8]| test_run(&world.path, frame).unwrap().0;
     // The number of messages, 2 ms after it is seen first.
     let messages = |world: &mut ComparedNode| {
@@ -394,11 +412,15 @@ fn packets_do_not_overtake_a_message() {
         world.path.messages(world.now)
     };
     assert_eq!(verdict(&world, &data), REDIRECT);
-    assert_eq!(
-        (verdict(&world, &message(visitor)), messages(&mut world)),
-        (PASS, None),
-        "it is not for this host"
-    );
+    let own_program = ethernet::emit(&link, &datagram(OWN[1], (PORT, 5000)));
+    let no_udp = ethernet::emit(&link, &Header::new(ipv4::TCP, far, OWN[1]).emit(&udp(5000, PORT)));
+    for (what, frame) in [
+        ("it is not for this host", message(visitor)),
+        ("no role has the port", own_program),
+        ("it is not UDP", no_udp),
+    ] {
+        assert_eq!((verdict(&world, &frame), messages(&mut world)), (PASS, None), "{what}");
+    }
     assert_eq!((verdict(&world, &message(OWN[1])), messages(&mut world)), (PASS, Some(1)));
     assert_eq!(verdict(&world, &data), PASS);
     let seen = messages(&mut world).unwrap();
@@ -409,9 +431,28 @@ fn packets_do_not_overtake_a_message() {
     let seen = messages(&mut world).unwrap();
     world.path.handled(seen);
     assert_eq!((verdict(&world, &data), messages(&mut world)), (REDIRECT, None));
+    // The port of these cannot be read.
+    let fragment = |flags: u16| {
+        let mut bytes = datagram(OWN[0], (5000, 5000));
+        bytes[6..8].copy_from_slice(&flags.to_be_bytes());
+        bytes
+    };
+    let mut with_options = datagram(OWN[0], (5000, 5000));
+    with_options[0] = 0x46;
+    let cut = Header::new(ipv4::UDP, far, OWN[0]).emit(&[1, 178]);
     // A message to a group, in a frame to all.
     let to_all = wire::Frame { dst: Mac::BROADCAST, ..link };
-    let group = wire::ipv4::Header::new(wire::ipv4::UDP, far, Ipv4Addr::new(224, 0, 0, 11)).emit(&[1; 30]);
-    assert_eq!(verdict(&world, &ethernet::emit(&to_all, &group)), PASS);
-    assert_eq!(verdict(&world, &data), PASS);
+    let group = datagram(Ipv4Addr::new(224, 0, 0, 11), (5000, 5000));
+    for (what, link, bytes) in [
+        ("a first fragment", link, fragment(0x2000)),
+        ("a later fragment", link, fragment(1)),
+        ("with options", link, with_options),
+        ("cut", link, cut),
+        ("to a group", to_all, group),
+    ] {
+        assert_eq!(verdict(&world, &ethernet::emit(&link, &bytes)), PASS, "{what}");
+        let seen = messages(&mut world);
+        assert!(seen.is_some(), "{what}");
+        world.path.handled(seen.unwrap());
+    }
 }

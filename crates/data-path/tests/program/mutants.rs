@@ -1,5 +1,16 @@
 //! Mistakes in the program: what is wrong, the right text of the source, and the wrong one.
 
+/// Mistakes about messages to roles.
+pub(crate) const OVERTAKING: [(&str, &str, &str); 7] = [
+    ("packets overtake messages", "    if (waits())", "    if (0)"),
+    ("messages to groups are overtaken", "outer->protocol == 17 ? message() : XDP_PASS", "XDP_PASS"),
+    ("no port is a role's", "return map_lookup(&ports, &port) != 0;", "return 0;"),
+    ("all ports are a role's", "return map_lookup(&ports, &port) != 0;", "return 1;"),
+    ("the source's port is read", "swap(udp[1])", "swap(udp[0])"),
+    ("fragments of messages are overtaken", "header->flags_offset & swap(0x3fff) || ", ""),
+    ("messages with options are overtaken", "header->version_length != 0x45 || header", "header"),
+];
+
 pub(crate) const MUTANTS: [(&str, &str, &str); 25] = [
     (
         "it passes everything",

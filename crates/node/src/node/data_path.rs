@@ -153,15 +153,26 @@ impl Node {
     }
 
     /// Returns whether a data path may take datagrams out of tunnels by IP in IP. If not, a role listens for such
-    /// tunnels, or intercepts connections, and the node must get all of them.
+    /// tunnels, or intercepts connections, and the node must get all of them. Or a role listens for all UDP
+    /// ([`Self::udp_ports`]).
     pub fn opens_aside(&self) -> bool {
-        let is_tunnel = |proto: &Proto| matches!(proto, Proto::IpIp | Proto::Ip(ipv4::IPIP));
+        let is_all = |proto: &Proto| matches!(proto, Proto::IpIp | Proto::Ip(ipv4::IPIP | ipv4::UDP));
         let hears = |listen: &Listen| match listen {
-            Listen::Local(proto) | Listen::Transit(proto, _) => is_tunnel(proto),
+            Listen::Local(proto) | Listen::Transit(proto, _) => is_all(proto),
             Listen::Group(..) | Listen::IcmpAbout(_) => false,
         };
         let takes = |role: &dyn Role| role.listens().iter().any(hears) || !role.intercepts().is_empty();
         !self.roles.iter().any(|role| takes(&**role))
+    }
+
+    /// Returns the ports of UDP that roles listen to. A message to such a port may change the rules, so a data path must not let
+    /// later packets overtake it.
+    pub fn udp_ports(&self) -> impl Iterator<Item = u16> {
+        let listens = self.roles.iter().flat_map(|role| role.listens());
+        listens.filter_map(|listen| match listen {
+            Listen::Local(Proto::Udp(port)) | Listen::Transit(Proto::Udp(port), _) => Some(*port),
+            _ => None,
+        })
     }
 }
 

@@ -74,8 +74,19 @@ fn tunnels_are_opened_aside_only_if_no_role_must_get_them() {
     assert!(hears(Listen::IcmpAbout(Proto::IpIp)), "an error about a tunnel is in no tunnel");
     assert!(!hears(Listen::Local(Proto::IpIp)) && !hears(Listen::Local(Proto::Ip(ipv4::IPIP))));
     assert!(!hears(Listen::Transit(Proto::IpIp, wire::Prefix::ANY)));
+    assert!(!hears(Listen::Local(Proto::Ip(ipv4::UDP))), "each of them may be a message");
     let [local, remote] = [80, 81].map(|port| crate::Addr::new(EXIT, port));
     assert!(!opens(Hearer { intercepts: [Tuple { local, remote }].into(), ..Hearer::default() }));
+}
+
+#[test]
+fn messages_come_to_the_ports_of_the_roles() {
+    let listens = [Proto::Udp(434), Proto::IpIp, Proto::Udp(67)].map(Listen::Local);
+    let others = [Listen::IcmpAbout(Proto::Udp(1)), Listen::Transit(Proto::Udp(5), wire::Prefix::ANY)];
+    let roles = [listens.to_vec(), others.to_vec()];
+    let role = |listens| -> Box<dyn Role> { Box::new(Hearer { listens, ..Hearer::default() }) };
+    let node = Node::new(roles.map(role).into(), vec![EXIT]);
+    assert_eq!(node.udp_ports().collect::<Vec<_>>(), [434, 67, 5]);
 }
 
 /// The first packet after an idle time goes to the node. The data path then learns that the route is in use again.
