@@ -15,7 +15,7 @@ export WAYFARE_FAILED ?= $(CURDIR)/target/failed
 .PHONY: run test check lint fuzz reproduce build setup setup-test clean all-lanes tests-on-linux lane-that-reproduces lane-that-compares \
 	lane-that-computes lane-that-fuzzes conformance \
 	released reproduce-default reproduce-full load moves moves-linux handoffs drops sctp-rate evidence dist bench \
-	agree hunt hunt-linux mip-peers registrations fragments kept-packets soak-mobile-ip handoff-costs
+	agree hunt hunt-linux mip-peers registrations fragments kept-packets binding-cache soak-mobile-ip handoff-costs
 
 # Runs two scenarios in the simulator and with real daemons: a handoff with UDP, and a download with TCP. Then it compares all
 # protocols.
@@ -172,6 +172,10 @@ fragments: setup-test
 kept-packets: setup-test
 	$(CARGO) test --release --locked -p cli --test linux -- --ignored --nocapture keeping_in_the_kernel_costs
 	$(CARGO) test --release --locked -p mobile-ip --test roles -- --ignored --nocapture keeping_packets
+
+# A correspondent's cache with 100 000 entries compared with one entry, and 10 000 Updates: half a minute.
+binding-cache: setup-test
+	$(CARGO) test --release --locked -p mobile-ip --test roles -- --ignored --nocapture --test-threads=1 bindings::
 
 # A hundred thousand packets are dropped at known places on Linux. The ledger must find each of them: two minutes, as root.
 drops: setup-test

@@ -2,7 +2,7 @@
 
 use recorder::run::Outcome;
 use scenario::{Repetition, Scenario, Setting};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::{Record, What};
 
 pub(crate) const SCENARIO: &str = include_str!("../scenarios/mobile-ip/smooth-handoff.toml");
@@ -89,6 +89,45 @@ fn a_previous_agent_forwards_what_is_under_way() {
         assert_eq!((marks(&without, "update_sent"), marks(&without, "previous_agent_named")), (0, 0));
         assert!(!reasons(&smooth.records).contains_key("ttl_expired"), "no packet circles");
     }
+}
+
+/// Agents and mobile nodes with other numbers than the default understand each other as well, and use no number of the default.
+#[test]
+fn a_handoff_works_with_other_numbers() {
+    const NUMBERS: &str = "numbers = { warning = 50, request = 51, update = 52, acknowledge = 53, buffer_control = 54, ip_filter = 201, \
+         warning_extension = 60, previous_agent = 97, route_authentication = 240, smooth_authentication = 241, smooth_flag = 16, \
+         private_flag = 4, vendor_extension = 150, vendor = 4711, vendor_key = 9 }";
+    let roles = ["home-agent", "foreign-agent", "mobile-node", "correspondent"];
+    let sender = r#"[{ kind = "apps/constant-rate""#;
+    let with_cache =
+        changed(&[(sender, r#"[{ kind = "mobile-ip/correspondent" }, { kind = "apps/constant-rate""#)]);
+    for text in [SCENARIO.to_owned(), with_cache] {
+        let mut other = text.clone();
+        for role in roles.map(|role| format!("kind = \"mobile-ip/{role}\"")) {
+            other = other.replace(&role, &format!("{role}, {NUMBERS}"));
+        }
+        let [usual, other] = [text, other].map(|text| run_text(&text, &["mobile-ip.buffer={}"]));
+        assert_eq!(lost(&usual), lost(&other));
+        for name in ["forwarding_begun", "update_acknowledged", "binding_learnt", "kept_sent"] {
+            assert_eq!(marks(&usual, name), marks(&other, name), "{name}");
+        }
+        let types: BTreeSet<u8> = messages(&other).collect();
+        let usual: BTreeSet<u8> = messages(&usual).collect();
+        let shifted = usual.iter().map(|kind| if (16..=20).contains(kind) { kind + 34 } else { *kind });
+        assert_eq!(types, shifted.collect());
+        assert!(types.contains(&52) && types.contains(&53), "{types:?}");
+    }
+}
+
+/// Returns the types of the messages of Mobile IP that hosts sent.
+fn messages(outcome: &Outcome) -> impl Iterator<Item = u8> {
+    outcome.records.iter().filter_map(|record| match &record.what {
+        What::Sent(_, packet) => match packet.bytes.get(..29)? {
+            [0x45, .., 0x01, 0xb2, _, _, _, _, kind] if packet.bytes[9] == 17 => Some(*kind),
+            _ => None,
+        },
+        _ => None,
+    })
 }
 
 /// The first move is from home: there is no previous agent. The last move leads home: the previous agent is notified by the

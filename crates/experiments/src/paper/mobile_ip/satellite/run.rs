@@ -255,6 +255,28 @@ mod tests {
     use recorder::run::simulate;
     use scenario::Scenario;
 
+    /// Figures 3 to 5 have the events of a registration, and segments of both paths.
+    #[test]
+    fn a_figure_has_the_events_of_the_registration_and_both_paths() {
+        let (_, text) = Scenario::find("mobile-ip/satellite").unwrap();
+        let outcome = simulate(Scenario::plan("satellite.toml", &text, &[], 1).unwrap()).unwrap();
+        let run = Run::of(&outcome).unwrap();
+        let series = super::super::drawing::trace(&outcome);
+        let names: Vec<&str> = series.events.iter().map(|(_, name)| *name).collect();
+        let at = |name: &str| names.iter().position(|other| *other == name);
+        let places = ["Dump Reg", "Start Reg", "Finish Reg"].map(at);
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{names:?}");
+        let lines: Vec<(&str, usize)> =
+            series.lines.iter().map(|(name, points)| (*name, points.len())).collect();
+        assert!(lines.len() >= 3 && lines.iter().all(|(_, points)| *points > 2), "{lines:?}");
+        let segments =
+            |name: &str| lines.iter().find(|(other, _)| *other == name).map_or(0, |(_, count)| *count);
+        let all: usize =
+            lines.iter().filter(|(name, _)| *name != "acknowledgment").map(|(_, count)| count).sum();
+        assert_eq!(all, run.sent.len(), "each segment has one mark: {lines:?}");
+        assert_eq!(segments("acknowledgment"), run.acknowledged.len());
+    }
+
     /// Initial sequence numbers differ from run to run, and the request before the download has other ones.
     #[test]
     fn the_bytes_of_the_download_are_counted_from_its_first_one() {
