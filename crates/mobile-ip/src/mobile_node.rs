@@ -41,7 +41,7 @@ use node::{
 use options::listens;
 use received::LastReceived;
 use reverse::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 pub use vertical::NOT_IN_USE;
 use vertical::OldPath;
 use wire::ipv4;
@@ -124,8 +124,8 @@ pub struct MobileNode {
     first: Iface,
     /// The further interface that has the home address too: the node is at home by it. `None` if there is none.
     at_home: Option<Iface>,
-    /// The further interface to which the host did not give the home address (`true`), or from which it did not take it.
-    failed_address: Option<(Iface, bool)>,
+    /// The further interfaces to which the host did not give the home address (`true`), or from which it did not take it.
+    failed_addresses: BTreeMap<Iface, bool>,
     /// The agent of another interface to which packets are still sent; `None` if packets are sent by `used`.
     old_path: Option<OldPath>,
     signals: Signals,
@@ -189,7 +189,7 @@ impl MobileNode {
             others,
             first: iface,
             at_home: None,
-            failed_address: None,
+            failed_addresses: BTreeMap::new(),
             old_path: None,
             signals: Signals::new(&config),
             own: OwnAddress::new(&config, iface),

@@ -36,9 +36,6 @@ const LEAST_UNPROVEN: u16 = 30;
 const RANDOM: u64 = 0xfff;
 /// The number of last Identifications whose low halves are not used again (not from an RFC).
 const RECENT: usize = 16;
-/// The number of requests to an agent that name the previous foreign agent. If none of them is answered, later ones do not name it,
-/// and the mobile node itself sends the Binding Update (not from an RFC).
-const NAMES_PREVIOUS: u32 = 2;
 /// After this number of requests that the home agent has not answered, the next home agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 const MARGIN: Duration = Duration::from_millis(100);
@@ -174,6 +171,14 @@ pub(crate) struct Registrar {
     asked: Option<Ipv4Addr>,
     /// The distributed keys with the agent of the registration and with `asked`.
     keys: AgentKeys,
+}
+
+/// Returns whether the request with this number, from 1 on, names the previous foreign agent. An agent that does not know the extension
+/// drops such a request without a reply, for example one that has flag U of RFC 3519 at the place of flag S. So the third request
+/// does not have it, nor does each second one after it (not from an RFC). Then the mobile node itself sends the Binding Update, but the
+/// new agent does not deliver what the previous one forwards.
+const fn names_previous(attempt: u32) -> bool {
+    attempt < 3 || attempt.is_multiple_of(2)
 }
 
 impl Registrar {
@@ -449,9 +454,7 @@ impl Registrar {
             let (departure, extension) =
                 Departure::begin(now, before, previous, &request, &association, &self.smooth);
             self.departure = Some(departure);
-            // An agent that does not know the extension drops the request, without a reply. For example, its advertisements have
-            // flag U of RFC 3519 at the place of flag S.
-            if agent != home_agent && self.attempts <= NAMES_PREVIOUS {
+            if agent != home_agent && names_previous(self.attempts) {
                 request.extensions.push(extension);
             }
         }

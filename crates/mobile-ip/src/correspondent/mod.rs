@@ -487,7 +487,7 @@ impl Role for Correspondent {
         [self.asking.next(), self.tunnels.due()].into_iter().flatten().min()
     }
 
-    /// One pair for each entry, so that each entry in use is known to be in use.
+    /// One pair for each entry. So if the host sends from one address, each entry in use is known to be in use.
     fn most_notices(&self) -> usize {
         self.config.entries.max(USUAL_NOTICES)
     }

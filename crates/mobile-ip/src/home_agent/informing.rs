@@ -3,8 +3,8 @@
 //!
 //! Only correspondents with a security association are informed. A Binding Update is sent if a packet of the correspondent
 //! had to be tunneled, if the correspondent asks, if another host says that the correspondent needs it, and if the care-of
-//! address changes while the correspondent may have an entry with an earlier one. Without an Update, packets are tunneled as
-//! always.
+//! address changes while the correspondent may have an entry with an earlier one. After a restart, all correspondents are asked to
+//! forget their entries. Without an Update, packets are tunneled as always.
 
 use super::HomeAgent;
 use super::nonces::Nonces;
@@ -36,9 +36,11 @@ pub(super) const NOTICE: Duration = Duration::from_secs(1);
 /// doubles while no Update is acknowledged (not from an RFC: the draft requires a limit and has no numbers).
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(64);
-/// The pause between two Updates of a home agent that has restarted: thousands of them need not fill the buffers of a link (not
-/// from an RFC).
+/// The pause between two Updates of a home agent that has restarted, so that thousands of Updates do not fill the buffers of a link
+/// (not from an RFC).
 const RESTART_SPACING: Duration = Duration::from_millis(1);
+/// The lifetime and the flags of an Update that deletes an entry.
+const FORGET: (u16, RequestFlags) = (0, RequestFlags(0));
 /// The maximum number of targets of a Binding Warning (not from an RFC).
 pub(crate) const MOST_TARGETS: usize = 16;
 /// The maximum number of pairs of mobile node and correspondent of which something is known (not from an RFC). Without
@@ -63,6 +65,8 @@ struct Sent {
     ends: Instant,
     /// When a Binding Request was answered last; `None` if none was.
     answered: Option<Instant>,
+    /// Whether the correspondent must forget its entry first: this agent has restarted, and does not know the entry.
+    forgets: bool,
 }
 
 impl Sent {
@@ -235,8 +239,10 @@ impl HomeAgent {
         if let Some(stamps) = informer.stamps.get_mut(&from) {
             stamps.answered(sent.identification, message.status);
         }
-        if message.status == Status::ACCEPTED {
-            sent.is_acknowledged = true;
+        // A correspondent that refuses to forget has no entry, unless it did not accept the time.
+        let has_none = sent.forgets && message.status != Status::IDENTIFICATION;
+        if message.status == Status::ACCEPTED || has_none {
+            (sent.is_acknowledged, sent.forgets) = (true, false);
             sent.entry = (sent.care_of != message.home).then_some((sent.care_of, sent.ends));
             (sent.pause, sent.next) = (PAUSE, sent.next.min(now + PAUSE));
             informer.repeats.stop((message.home, from));
@@ -351,9 +357,10 @@ impl HomeAgent {
         }
     }
 
-    /// Informs all correspondents of a mobile node whose record was restored after a restart. It is not known which of them have an
-    /// entry, and with which care-of address: the last Update before the restart may be lost.
-    pub(super) fn inform_after_restart(&mut self, now: Instant, host: Ipv4Addr) {
+    /// Asks all correspondents to forget their entry of a mobile node whose record was restored after a restart. It is not known which
+    /// of them have one, and with which care-of address: the last Update before the restart may be lost. The next packet of a
+    /// correspondent comes by this agent, and causes an Update.
+    pub(super) fn forget_after_restart(&mut self, now: Instant, host: Ipv4Addr) {
         for peer in &self.config.correspondents {
             let pair = (host, peer.address);
             if self.informer.association(host, peer.address).is_none() {
@@ -364,14 +371,15 @@ impl HomeAgent {
             }
             let unknown = (Ipv4Addr::UNSPECIFIED, now + self.config.registration_lifetime);
             let sent = Sent {
-                care_of: unknown.0,
+                care_of: host,
                 identification: 0,
                 next: now,
                 pause: PAUSE,
-                is_acknowledged: true,
+                is_acknowledged: false,
                 entry: Some(unknown),
                 ends: now,
                 answered: None,
+                forgets: true,
             };
             let earlier = u32::try_from(self.informer.sent.len()).unwrap_or(u32::MAX);
             self.informer.sent.insert(pair, sent);
@@ -382,8 +390,15 @@ impl HomeAgent {
     /// Repeats the Updates that are due. Otherwise a correspondent would send to an old care-of address until its entry
     /// ends.
     pub(super) fn repeat_updates(&mut self, now: Instant, out: &mut Outbox) {
-        while let Some((host, correspondent)) = self.informer.repeats.pop(now) {
-            self.send_update(now, host, correspondent, out);
+        while let Some(pair @ (host, _)) = self.informer.repeats.pop(now) {
+            let forgets = self.informer.sent.get(&pair).is_some_and(|known| known.forgets);
+            let news = if forgets { Some((host, FORGET.0, FORGET.1)) } else { self.news(now, host) };
+            let is_sent = news.is_some_and(|news| self.send_news(now, pair, news, out));
+            // The binding ends within a second. If it is renewed, the entry must still be replaced.
+            let known = self.informer.sent.get(&pair);
+            if !is_sent && known.is_some_and(|known| known.may_have_entry(host, now)) {
+                self.informer.repeats.set(pair, now + PAUSE);
+            }
         }
     }
 
@@ -424,7 +439,7 @@ impl HomeAgent {
                 let left = u16::try_from(ends.since(now).as_secs()).unwrap_or(INFINITE - 1);
                 (left > 0).then_some((*care_of, left.min(INFINITE - 1), RequestFlags(*flags)))
             }
-            _ => Some((host, 0, RequestFlags(0))),
+            _ => Some((host, FORGET.0, FORGET.1)),
         }
     }
 
@@ -436,8 +451,19 @@ impl HomeAgent {
         correspondent: Ipv4Addr,
         out: &mut Outbox,
     ) -> bool {
-        let Some((care_of, lifetime, flags)) = self.news(now, host) else { return false };
-        let pair = (host, correspondent);
+        let Some(news) = self.news(now, host) else { return false };
+        self.send_news(now, (host, correspondent), news, out)
+    }
+
+    /// Sends a Binding Update with this care-of address, lifetime and flags to a correspondent. Returns whether it was sent.
+    fn send_news(
+        &mut self,
+        now: Instant,
+        pair: (Ipv4Addr, Ipv4Addr),
+        (care_of, lifetime, flags): (Ipv4Addr, u16, RequestFlags),
+        out: &mut Outbox,
+    ) -> bool {
+        let (host, correspondent) = pair;
         let ntp = self.clock.ntp(now);
         let own = self.config.address.address;
         let informer = &mut self.informer;
@@ -471,6 +497,7 @@ impl HomeAgent {
             entry,
             ends: now + Duration::from_secs(lifetime.into()),
             answered: known.and_then(|known| known.answered),
+            forgets: known.is_some_and(|known| known.forgets) && care_of == host,
         };
         informer.sent.insert(pair, sent);
         // An entry with another care-of address must be replaced. Without one, packets come by this agent, and the next one

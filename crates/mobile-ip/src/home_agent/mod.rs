@@ -263,7 +263,7 @@ impl HomeAgent {
         if !bindings.is_empty() {
             self.switch(now, host, &[], &bindings, None, out);
         }
-        self.inform_after_restart(now, host);
+        self.forget_after_restart(now, host);
         Ok(())
     }
 

@@ -33,17 +33,18 @@ impl MobileNode {
         }
         let interface = self.interface_name(iface);
         out.mark(MobileIpEvent::HomeAddressFailed { interface, is_added, why: fault.why.clone() }.into());
-        self.failed_address = Some((iface, is_added));
+        self.failed_addresses.insert(iface, is_added);
         self.timers.set(Timer::HomeAddress, now + AGAIN);
     }
 
     /// Asks the host again for what it did not do.
     pub(super) fn repeat_home_address(&mut self, out: &mut Outbox) {
-        let Some((iface, is_added)) = self.failed_address.take() else { return };
-        match (is_added, self.at_home == Some(iface)) {
-            (true, true) => out.add_address(iface, self.config.address),
-            (false, false) => out.remove_address(iface, self.config.address),
-            _ => {}
+        for (iface, is_added) in std::mem::take(&mut self.failed_addresses) {
+            match (is_added, self.at_home == Some(iface)) {
+                (true, true) => out.add_address(iface, self.config.address),
+                (false, false) => out.remove_address(iface, self.config.address),
+                _ => {}
+            }
         }
     }
 

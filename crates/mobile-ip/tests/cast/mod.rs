@@ -312,8 +312,6 @@ impl<'a> Args<'a> {
     }
 }
 
-/// Returns a request and the interface by which it arrives. `from` is the mobile node (`mn`), or an agent that relays
-/// it.
 /// Makes the answer of the router to a probe for this address.
 fn found(address: &str) -> Packet {
     let (_, mac) = person("router");
@@ -337,6 +335,8 @@ fn host_fails(teller: &mut Teller<MobileIp>, is_added: bool, address: &str, ifac
     teller.give(Input::Failed(&Fault { role: RoleId(0), act, why: "no memory".to_owned() }));
 }
 
+/// Returns a request and the interface by which it arrives. `from` is the mobile node (`mn`), or an agent that relays
+/// it.
 fn request(teller: &mut Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
     let (src, mac) = person(from);
     let at_home = from == "mn" && !args.has("to");

@@ -159,6 +159,12 @@ fn time_of(work: impl FnOnce()) -> Duration {
     begin.elapsed()
 }
 
+#[test]
+fn a_large_cache_is_notified_of_as_many_pairs() {
+    assert_eq!(correspondent("entries = 5000").unwrap().most_notices(), 5000);
+    assert_eq!(correspondent("entries = 5").unwrap().most_notices(), 1024);
+}
+
 /// No change of a bit of an Update is believed, also not that of a reserved bit.
 #[test]
 fn no_bit_of_an_update_can_be_changed() {
