@@ -65,7 +65,7 @@ impl Daemon {
         }
     }
 
-    /// Handles all frames that have arrived, if one of them is a message to this host. The data path then forwards again: until now it
+    /// Handles all frames that have arrived, if one of them is a message to a role. The data path then forwards again: until now it
     /// has passed all packets, so that none overtakes a message that changes its route.
     pub(super) fn end_wait_of_data_path(&mut self) -> Result<()> {
         let now = self.clock.now();

@@ -165,8 +165,8 @@ impl Node {
         !self.roles.iter().any(|role| takes(&**role))
     }
 
-    /// Returns the ports of UDP that roles listen to. A message to such a port may change the rules, so a data path must not let
-    /// later packets overtake it.
+    /// Returns the ports of UDP that roles listen to. A message to such a port of this host may change the rules, so a data path must
+    /// not let later packets overtake it.
     pub fn udp_ports(&self) -> impl Iterator<Item = u16> {
         let listens = self.roles.iter().flat_map(|role| role.listens());
         listens.filter_map(|listen| match listen {

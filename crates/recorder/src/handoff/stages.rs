@@ -65,7 +65,10 @@ impl<'a> HandoffAnalysis<'a> {
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
         let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
         let ordered = self.ordered(first.from, last.to);
-        let mut own = self.without_link(host, first.from, last.to);
+        let is_wired =
+            |r: &Record| r.host == host && matches!(r.what, What::Up(iface, None) if iface != Iface::HOST);
+        let has_wire = self.first(Instant::ZERO, last.to, is_wired).is_some();
+        let mut own = if has_wire { Vec::new() } else { self.without_link(host, first.from, last.to) };
         own.retain(|[_, back]| back.0 < last.to || self.comes_up(host, back.0));
         let by_own = |owner: Owner| match owner.stage {
             None | Some(Stage::Detection) => divide(owner, &own),
@@ -132,8 +135,12 @@ impl<'a> HandoffAnalysis<'a> {
     /// Returns whether the next change of a link of this host, at `from` or later, is that a radio gets one.
     fn comes_up(&self, host: HostId, from: Instant) -> bool {
         let changes = |r: &Record| {
-            r.host == host
-                && (matches!(r.what, What::Up(_, Some(_)) | What::Down(..)) || self.tuned(r).is_some())
+            let is_of_radio = match &r.what {
+                What::Up(_, Some(_)) => true,
+                What::Down(_, why) => !is_refusal(why),
+                _ => self.tuned(r).is_some(),
+            };
+            r.host == host && is_of_radio
         };
         let next = self.first(from, Instant::NEVER, changes);
         next.is_some_and(|next| matches!(next.what, What::Up(..)))
