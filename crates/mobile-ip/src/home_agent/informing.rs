@@ -39,13 +39,19 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 /// The pause between two Updates of a home agent that has restarted, so that thousands of Updates do not fill the buffers of a link
 /// (not from an RFC).
 const RESTART_SPACING: Duration = Duration::from_millis(1);
-/// The lifetime and the flags of an Update that deletes an entry.
-const FORGET: (u16, RequestFlags) = (0, RequestFlags(0));
 /// The maximum number of targets of a Binding Warning (not from an RFC).
 pub(crate) const MOST_TARGETS: usize = 16;
 /// The maximum number of pairs of mobile node and correspondent of which something is known (not from an RFC). Without
 /// room, a correspondent is not informed.
 const MOST_PAIRS: usize = 4096;
+
+/// What an Update says: the care-of address, the lifetime in seconds, and the flags of the registration.
+type Informed = (Ipv4Addr, u16, RequestFlags);
+
+/// Returns what an Update says that deletes the entry of this mobile node.
+const fn forget(host: Ipv4Addr) -> Informed {
+    (host, 0, RequestFlags(0))
+}
 
 /// The last Binding Update about one mobile node to one correspondent.
 #[derive(Clone, Copy, Debug)]
@@ -239,8 +245,8 @@ impl HomeAgent {
         if let Some(stamps) = informer.stamps.get_mut(&from) {
             stamps.answered(sent.identification, message.status);
         }
-        // A correspondent that refuses to forget has no entry, unless it did not accept the time.
-        let has_none = sent.forgets && message.status != Status::IDENTIFICATION;
+        // A correspondent to which this mobile node is none of the home agent's has no entry of it.
+        let has_none = sent.forgets && message.status == Status::PROHIBITED;
         if message.status == Status::ACCEPTED || has_none {
             (sent.is_acknowledged, sent.forgets) = (true, false);
             sent.entry = (sent.care_of != message.home).then_some((sent.care_of, sent.ends));
@@ -392,7 +398,7 @@ impl HomeAgent {
     pub(super) fn repeat_updates(&mut self, now: Instant, out: &mut Outbox) {
         while let Some(pair @ (host, _)) = self.informer.repeats.pop(now) {
             let forgets = self.informer.sent.get(&pair).is_some_and(|known| known.forgets);
-            let news = if forgets { Some((host, FORGET.0, FORGET.1)) } else { self.news(now, host) };
+            let news = if forgets { Some(forget(host)) } else { self.news(now, host) };
             let is_sent = news.is_some_and(|news| self.send_news(now, pair, news, out));
             // The binding ends within a second. If it is renewed, the entry must still be replaced.
             let known = self.informer.sent.get(&pair);
@@ -431,7 +437,7 @@ impl HomeAgent {
     /// Returns what correspondents may know about a mobile node: the care-of address, the lifetime in seconds, and the
     /// flags of the registration. Without a binding, with several, or with a private one, it is the home address with
     /// lifetime 0. `None` if the binding ends within a second.
-    fn news(&self, now: Instant, host: Ipv4Addr) -> Option<(Ipv4Addr, u16, RequestFlags)> {
+    fn news(&self, now: Instant, host: Ipv4Addr) -> Option<Informed> {
         let home = self.homes.get(&host);
         match home.map_or(&[][..], super::Home::bindings) {
             [Bound { care_of, flags, .. }] if !self.is_private(*flags) => {
@@ -439,7 +445,7 @@ impl HomeAgent {
                 let left = u16::try_from(ends.since(now).as_secs()).unwrap_or(INFINITE - 1);
                 (left > 0).then_some((*care_of, left.min(INFINITE - 1), RequestFlags(*flags)))
             }
-            _ => Some((host, FORGET.0, FORGET.1)),
+            _ => Some(forget(host)),
         }
     }
 
@@ -455,12 +461,12 @@ impl HomeAgent {
         self.send_news(now, (host, correspondent), news, out)
     }
 
-    /// Sends a Binding Update with this care-of address, lifetime and flags to a correspondent. Returns whether it was sent.
+    /// Sends a Binding Update that says this to a correspondent. Returns whether it was sent.
     fn send_news(
         &mut self,
         now: Instant,
         pair: (Ipv4Addr, Ipv4Addr),
-        (care_of, lifetime, flags): (Ipv4Addr, u16, RequestFlags),
+        (care_of, lifetime, flags): Informed,
         out: &mut Outbox,
     ) -> bool {
         let (host, correspondent) = pair;

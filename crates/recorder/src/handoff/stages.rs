@@ -65,15 +65,11 @@ impl<'a> HandoffAnalysis<'a> {
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
         let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
         let ordered = self.ordered(first.from, last.to);
-        let is_wired =
-            |r: &Record| r.host == host && matches!(r.what, What::Up(iface, None) if iface != Iface::HOST);
-        let has_wire = self.first(Instant::ZERO, last.to, is_wired).is_some();
-        let mut own = if has_wire { Vec::new() } else { self.without_link(host, first.from, last.to) };
-        own.retain(|[_, back]| back.0 < last.to || self.comes_up(host, back.0));
-        let by_own = |owner: Owner| match owner.stage {
-            None | Some(Stage::Detection) => divide(owner, &own),
-            Some(_) => vec![owner],
-        };
+        // Most outages have no such part, and the search reads all records from the start on.
+        let can_be_own = |owner: &Owner| matches!(owner.stage, None | Some(Stage::Detection));
+        let is_searched = owners.iter().any(can_be_own);
+        let own = if is_searched { self.own_link_lost(host, first.from, last.to) } else { Vec::new() };
+        let by_own = |owner: Owner| if can_be_own(&owner) { divide(owner, &own) } else { vec![owner] };
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away)).flat_map(by_own);
         // An event of the scenario explains the parts during the event that have no other cause. If packets were lost
         // by the event, it also explains the parts in which the host signalled, or an end of the flow retransmitted,
@@ -130,6 +126,18 @@ impl<'a> HandoffAnalysis<'a> {
         }
         all.extend(gone.map(|gone| [gone, (to, host, "not_up".to_owned())]));
         all
+    }
+
+    /// Returns the times in which a host had no link at all, and got one again later. Empty for a host with a wire.
+    fn own_link_lost(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
+        let mut lost = self.without_link(host, from, to);
+        lost.retain(|[_, back]| back.0 < to || self.comes_up(host, back.0));
+        let is_wired =
+            |r: &Record| r.host == host && matches!(r.what, What::Up(iface, None) if iface != Iface::HOST);
+        if !lost.is_empty() && self.first(Instant::ZERO, to, is_wired).is_some() {
+            lost.clear();
+        }
+        lost
     }
 
     /// Returns whether the next change of a link of this host, at `from` or later, is that a radio gets one.
