@@ -77,6 +77,12 @@ fn so_they_are_under_every_fault() {
     counts_the_same(&plan(&["wire.left.queue=1", "wire.left.rate=64kb/s", "constant-rate.rate=1000"]));
     counts_the_same(&plan(&["wire.left.duplicate=0.3", "cell.2.loss=0.2", "cell.3.duplicate=0.2"]));
     counts_the_same(&plan(&["radio.excursion=20ms"]));
+    counts_the_same(&plan(&[
+        "wire.left.duplicate=0.3",
+        "wire.left.duplicate_delay=400ms",
+        "cell.3.duplicate=0.2",
+        "cell.3.duplicate_delay=3s",
+    ]));
 }
 
 /// One copy may be duplicated by a link while another copy is still on that link.

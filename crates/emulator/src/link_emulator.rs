@@ -113,6 +113,7 @@ impl DownHosts {
 }
 
 /// A frame that is on a link or waits for it.
+#[derive(Clone)]
 struct QueuedFrame {
     packet: PacketId,
     dst: Mac,
@@ -404,7 +405,7 @@ impl LinkEmulator {
         for decision in self.fabric.decide(at) {
             let Some((port, carried)) = self.waiting.remove(&decision.ticket) else { continue };
             match decision.fate {
-                Ok(flight) => self.schedule(flight.lands - WAKE, Scheduled::Land(flight, carried)),
+                Ok(flight) => self.fly(flight, carried),
                 Err(reason) => self.lost(decision.at, port, carried.packet, reason),
             }
         }
@@ -422,6 +423,14 @@ impl LinkEmulator {
         }
     }
 
+    fn fly(&mut self, flight: Flight, carried: QueuedFrame) {
+        let (flight, later) = self.fabric.split(flight);
+        if let Some(later) = later {
+            self.schedule(later.lands - WAKE, Scheduled::Land(later, carried.clone()));
+        }
+        self.schedule(flight.lands - WAKE, Scheduled::Land(flight, carried));
+    }
+
     /// Handles the link's answer to a frame that was offered to the link at `at`.
     fn offered(
         &mut self,
@@ -431,7 +440,7 @@ impl LinkEmulator {
         carried: QueuedFrame,
     ) {
         match offer {
-            Ok(Offer::Flies(flight)) => self.schedule(flight.lands - WAKE, Scheduled::Land(flight, carried)),
+            Ok(Offer::Flies(flight)) => self.fly(flight, carried),
             Ok(Offer::Waits(ticket)) => {
                 self.waiting.insert(ticket, (port, carried));
             }

@@ -1,7 +1,9 @@
 //! Writes the roles of Mobile IP, with the options of a draft.
 
 use crate::draft::{Detection, Draft, Protocol};
-use crate::options::{Backup, Buffer, CareOf, Clock, Interfaces, KeepWhen, Offers, Style, Tunnel, Visited};
+use crate::options::{
+    Backup, Buffer, CareOf, Clock, Interfaces, KeepWhen, Offers, Options, Style, Tunnel, Visited,
+};
 use std::fmt::Write;
 
 /// The key of the security associations between mobile nodes and home agents.
@@ -23,14 +25,17 @@ pub(crate) fn table(draft: &Draft) -> String {
 }
 
 /// Returns the line of the packets that foreign agents keep.
-fn buffer(Buffer { packets, is_paced, when, .. }: Buffer) -> String {
+fn buffer(Buffer { packets, is_paced, when, bytes, max_age_ms, .. }: Buffer) -> String {
     let drain = if is_paced { ", drain = \"paced\"" } else { "" };
+    let bytes =
+        bytes.map(|[own, all]| format!(", bytes = {own}, total_bytes = {all}")).unwrap_or_default();
+    let age = max_age_ms.map(|age| format!(", max_age = \"{age}ms\"")).unwrap_or_default();
     let when = match when {
         KeepWhen::Always => "",
         KeepWhen::LinkDown => ", when = \"link-down\"",
         KeepWhen::Request => ", when = \"request\"",
     };
-    format!("buffer = {{ packets = {packets}{drain}{when} }}\n")
+    format!("buffer = {{ packets = {packets}{bytes}{age}{drain}{when} }}\n")
 }
 
 /// Returns the address of a mobile host in its home network.
@@ -69,7 +74,8 @@ pub(crate) fn router(draft: &Draft, index: usize) -> Vec<String> {
         let is_reverse = offers.reverse || options.is_reverse_required;
         let reverse = if is_reverse { reverse } else { "" };
         let kinds = encapsulations(options.tunnel, offers.foreign);
-        let mut keys = format!("kind = \"mobile-ip/foreign-agent\"{reverse}{kinds}");
+        let special = special_tunnels(options);
+        let mut keys = format!("kind = \"mobile-ip/foreign-agent\"{reverse}{kinds}{special}");
         if options.has_agent_keys {
             let homes = (0..draft.routers.len()).filter(|other| *other == 0 || options.has_homes);
             let _ = write!(keys, ", home_agents = [{}]", agents(homes, index));
@@ -98,6 +104,7 @@ fn home_agent(draft: &Draft, index: usize, reverse: &str, offers: Offers) -> Str
     let options = &draft.options;
     let mut keys = format!("kind = \"mobile-ip/home-agent\"{reverse}");
     keys.push_str(&encapsulations(options.tunnel, offers.home));
+    keys.push_str(special_tunnels(options));
     if options.is_single_binding {
         keys.push_str(", simultaneous_bindings = 1");
     }
@@ -105,6 +112,10 @@ fn home_agent(draft: &Draft, index: usize, reverse: &str, offers: Offers) -> Str
         let _ = write!(keys, ", foreign_agents = [{}]", agents(0..draft.routers.len(), index));
     }
     format!("{{ {keys} }}")
+}
+
+const fn special_tunnels(options: &Options) -> &'static str {
+    if options.has_special_tunnels { ", special_tunnels = true" } else { "" }
 }
 
 /// Returns the associations with the agents of these routers, except those of the router with the index `own`.
@@ -156,6 +167,9 @@ pub(crate) fn mobile_node(draft: &Draft, host: usize) -> Vec<String> {
     }
     if options.has_bindings {
         keys.push_str(", simultaneous_bindings = true");
+    }
+    if options.is_private {
+        keys.push_str(", private_bindings = true");
     }
     match options.tunnel {
         Tunnel::IpInIp => {}

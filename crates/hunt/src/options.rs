@@ -55,8 +55,23 @@ pub struct Options {
     pub buffer: Option<Buffer>,
     /// Whether home agents distribute the keys of smooth handoffs.
     pub has_distributed_keys: bool,
+    /// Whether agents send back packets for hosts that they do not serve, in special tunnels.
+    pub has_special_tunnels: bool,
+    /// Whether mobile nodes ask their home agents not to reveal their care-of addresses (flag P).
+    pub is_private: bool,
+    /// The late copies of frames on the correspondent's wire; `None` if there are none.
+    pub late: Option<Late>,
     /// How mobile nodes with two radios choose between them; `None` if each has one radio.
     pub interfaces: Option<Interfaces>,
+}
+
+/// Second copies of frames that arrive late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Late {
+    /// The probability of a second copy, in percent.
+    pub percent: u64,
+    /// How much later than the frame the copy arrives, in milliseconds.
+    pub delay_ms: u64,
 }
 
 /// How a mobile node with two interfaces chooses between them.
@@ -75,12 +90,23 @@ pub struct Interfaces {
 pub struct Buffer {
     /// The maximum number of packets for one visitor.
     pub packets: u64,
+    /// The maximum number of bytes for one visitor, and for all; `None` for the default.
+    pub bytes: Option<[u64; 2]>,
+    /// The maximum age of a packet in milliseconds; `None` for the default.
+    pub max_age_ms: Option<u64>,
     /// Whether they are sent at a rate. Otherwise at once.
     pub is_paced: bool,
     /// When they are kept.
     pub when: KeepWhen,
     /// Whether the mobile nodes name the packets that they have received.
     pub are_named: bool,
+}
+
+impl Buffer {
+    /// Returns the same with the default limits besides the number of packets.
+    const fn with_usual_limits(self) -> Self {
+        Self { bytes: None, max_age_ms: None, ..self }
+    }
 }
 
 /// When a foreign agent keeps packets.
@@ -206,6 +232,9 @@ impl Options {
         has_cache: false,
         buffer: None,
         has_distributed_keys: false,
+        has_special_tunnels: false,
+        is_private: false,
+        late: None,
         interfaces: None,
     };
 
@@ -240,7 +269,11 @@ impl Options {
             Self { has_distributed_keys: false, ..self },
             Self { interfaces: usual.interfaces, ..self },
             Self { buffer: usual.buffer, ..self },
-            Self { has_cache: usual.has_cache, ..self },
+            Self { buffer: self.buffer.map(Buffer::with_usual_limits), ..self },
+            Self { has_cache: usual.has_cache, is_private: usual.is_private, ..self },
+            Self { is_private: usual.is_private, ..self },
+            Self { has_special_tunnels: usual.has_special_tunnels, ..self },
+            Self { late: usual.late, ..self },
         ]
     }
 }
@@ -270,6 +303,7 @@ pub fn draw(seed: u64) -> Options {
     let overlaps = is("overlap", 15);
     let is_smooth = is("smooth", 30);
     let has_nonces = is("nonces", 30);
+    let has_cache = is("cache", 30);
     let interfaces = {
         let mut dice = dice("interfaces");
         let hysteresis_ms = if dice.percent(50) { 2000 } else { dice.octaves(1, 4000) };
@@ -284,7 +318,15 @@ pub fn draw(seed: u64) -> Options {
         let when = [KeepWhen::Always, KeepWhen::Always, KeepWhen::LinkDown, KeepWhen::Request];
         let when = dice.pick(&when).unwrap_or(KeepWhen::Always);
         let packets = if dice.percent(40) { 1 } else { dice.octaves(2, 64) };
-        Buffer { packets, is_paced: dice.percent(50), when, are_named: dice.percent(30) }
+        let (is_paced, are_named) = (dice.percent(50), dice.percent(30));
+        let limit = dice.octaves(576, 60_000);
+        let bytes = dice.percent(30).then(|| [limit, dice.octaves(limit, 4 * limit)]);
+        let max_age_ms = dice.percent(30).then(|| dice.octaves(20, 10_000));
+        Buffer { packets, is_paced, when, are_named, bytes, max_age_ms }
+    };
+    let late = {
+        let mut dice = dice("late");
+        Late { percent: dice.between(1, 30), delay_ms: dice.octaves(10, 8000) }
     };
     let tunnel = match dice("tunnel").between(1, 10) {
         1..=6 => Tunnel::IpInIp,
@@ -311,10 +353,13 @@ pub fn draw(seed: u64) -> Options {
         is_single_binding: is("single-binding", 30),
         // Without an overlap, a radio reports one signal only.
         is_smooth,
-        has_cache: is("cache", 30),
+        has_cache,
         buffer: Some(buffer).filter(|_| is_smooth && is("buffers", 70)),
         // With nonces, keys cannot be distributed.
         has_distributed_keys: is_smooth && !has_nonces && is("distributed-keys", 40),
+        has_special_tunnels: is("special-tunnels", 20),
+        is_private: has_cache && is("private", 10),
+        late: is("late-copies", 20).then_some(late),
         // A mobile node has co-located care-of addresses on one interface only.
         interfaces: Some(interfaces)
             .filter(|_| care_of == CareOf::Agent && !overlaps && is("second-interface", 30)),

@@ -91,6 +91,8 @@ pub(crate) struct Registrations {
     /// Whether there is a mobile node. Otherwise no packet is parsed.
     is_used: bool,
     plant: Option<Plant>,
+    /// Whether foreign agents send packets for unknown hosts back in special tunnels: both destinations are the home address.
+    has_special_tunnels: bool,
     addresses: BTreeMap<Ipv4Addr, HostId>,
     names: Vec<String>,
     /// The interface of each host to its cell.
@@ -143,6 +145,7 @@ impl Registrations {
         Self {
             is_used: plan.hosts.iter().any(|host| has_role(host, "mobile-ip/mobile-node")),
             plant,
+            has_special_tunnels: plan.text.contains("special_tunnels = true"),
             addresses: plan.owners(),
             names: plan.host_names(),
             air: interfaces_named(plan, "air"),
@@ -491,6 +494,9 @@ impl Registrations {
     /// Checks the end of a previous foreign agent's tunnel: a care-of address that the mobile node has requested.
     fn forwarded(&self, at: Instant, host: HostId, outer: &Header, inner: &Header) -> Option<(Rule, String)> {
         let asked = self.asked.get(&inner.dst)?;
+        if self.has_special_tunnels && outer.dst == inner.dst {
+            return None;
+        }
         let exit = match self.plant {
             Some(Plant::Diverted) => Ipv4Addr::from_bits(outer.dst.to_bits() + 1),
             _ => outer.dst,

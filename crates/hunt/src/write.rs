@@ -3,8 +3,12 @@
 use crate::draft::{Draft, Kind, Link, Mobile, Move, Protocol, Second, Work, mobile_name};
 use crate::fault::{Fault, Node, Spot, What};
 use crate::mobile_ip::{self, KEY};
+use crate::options::Late;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+
+/// The wire of the correspondent.
+const CORE_WIRE: &str = "internet";
 
 /// Returns the text of the scenario file of a draft.
 pub fn scenario(draft: &Draft) -> String {
@@ -34,16 +38,25 @@ fn time(ms: u64) -> String {
 
 fn wire(draft: &Draft, out: &mut String, name: &str, ends: [&str; 2], link: Link, net: Option<String>) {
     let _ = writeln!(out, "\n[wire.{name}]\nends = [\"{}\", \"{}\"]\nrate = \"100Mb/s\"", ends[0], ends[1]);
+    if let Some(Late { percent, delay_ms }) = draft.options.late.filter(|_| name == CORE_WIRE) {
+        let _ = writeln!(out, "duplicate_delay = \"{delay_ms}ms\"");
+        return faulty_link_keys(link, percent * 100, out, net);
+    }
     link_keys(draft, out, link, net);
 }
 
 fn link_keys(draft: &Draft, out: &mut String, link: Link, net: Option<String>) {
+    faulty_link_keys(link, draft.options.duplicate.into(), out, net);
+}
+
+/// Writes the keys of a link that duplicates frames with this probability, in units of 0.01 %.
+fn faulty_link_keys(link: Link, duplicate: u64, out: &mut String, net: Option<String>) {
     let _ = writeln!(out, "delay = \"{}us\"", link.delay_us);
     if link.loss > 0 {
         let _ = writeln!(out, "loss = {:.4}", f64::from(link.loss) / 1e4);
     }
-    if draft.options.duplicate > 0 {
-        let _ = writeln!(out, "duplicate = {:.4}", f64::from(draft.options.duplicate) / 1e4);
+    if duplicate > 0 {
+        let _ = writeln!(out, "duplicate = {:.4}", duplicate as f64 / 1e4);
     }
     if link.mtu != 1500 {
         let _ = writeln!(out, "mtu = {}", link.mtu);
@@ -79,7 +92,7 @@ fn node_name(index: usize) -> String {
 
 fn access_network(draft: &Draft, out: &mut String) {
     let _ = writeln!(out, "\n[cellular-ip]\nnetwork_key = \"{KEY}\"");
-    wire(draft, out, "internet", ["fixed", "gateway"], draft.core, None);
+    wire(draft, out, CORE_WIRE, ["fixed", "gateway"], draft.core, None);
     for (index, router) in draft.routers.iter().enumerate().skip(1) {
         let (here, above) = (node_name(index), node_name(router.parent));
         wire(draft, out, &format!("w{index}"), [&above, &here], router.wire, None);
@@ -123,7 +136,7 @@ fn agents(draft: &Draft, out: &mut String) {
 /// Writes the correspondent's wire, a core router with a wire to each other router, and the cells. All links are IP
 /// networks.
 fn routed(draft: &Draft, out: &mut String) {
-    wire(draft, out, "internet", ["fixed", "core"], draft.core, Some("10.0.0.0/24".to_owned()));
+    wire(draft, out, CORE_WIRE, ["fixed", "core"], draft.core, Some("10.0.0.0/24".to_owned()));
     let _ = writeln!(out, "\n[host.core]");
     for (index, router) in draft.routers.iter().enumerate() {
         let net = Some(format!("10.0.{}.0/24", index + 1));
@@ -444,9 +457,9 @@ fn host_of(draft: &Draft, node: Node) -> String {
 /// Returns the key of the link of an event.
 fn link_of(draft: &Draft, spot: Spot) -> String {
     match spot {
-        Spot::Core => "wire = \"internet\"".to_owned(),
+        Spot::Core => format!("wire = \"{CORE_WIRE}\""),
         // The gateway of a tree has no node above it, so its wire is the core link.
-        Spot::Wire(0) if draft.protocol == Protocol::CellularIp => "wire = \"internet\"".to_owned(),
+        Spot::Wire(0) if draft.protocol == Protocol::CellularIp => format!("wire = \"{CORE_WIRE}\""),
         Spot::Wire(index) => format!("wire = \"w{index}\""),
         Spot::Air(index) => format!("cell = {}", index + 1),
     }

@@ -402,6 +402,31 @@ impl Fabric {
         self.radios.leave(ready, port, cell).map(|tuning| Tuning { unplugs, ..tuning })
     }
 
+    /// Separates the duplicate of a frame if it arrives later than the frame. Returns the flight of the frame, and that of
+    /// the duplicate, as if its sender had sent it later. The caller calls this before it schedules a flight with more than
+    /// one copy.
+    pub fn split(&self, flight: Flight) -> (Flight, Option<Flight>) {
+        let delay = match flight.way {
+            FlightPath::Wire(_) | FlightPath::Rejoined(..) => {
+                let wire = self.wires.get(flight.from.0 as usize).and_then(Option::as_ref);
+                wire.map(|wire| wire.medium.character.duplicate_delay())
+            }
+            FlightPath::Air(cell) | FlightPath::Visit(cell) => {
+                self.cells.get(&cell).map(|own| own.medium.character.duplicate_delay())
+            }
+        };
+        let Some(delay) = delay.filter(|delay| flight.copies > 1 && *delay > Duration::ZERO) else {
+            return (flight, None);
+        };
+        let later = Flight {
+            start: flight.start + delay,
+            lands: flight.lands + delay,
+            copies: flight.copies - 1,
+            ..flight
+        };
+        (Flight { copies: 1, ..flight }, Some(later))
+    }
+
     /// Completes a tuning. The caller calls the function at [`Tuning::ready`]. Returns whether the radio is now in the
     /// new cell; if it is not, the result shows why.
     pub fn arrive(&mut self, tuning: &Tuning) -> Arrived {

@@ -100,6 +100,26 @@ fn chance_loses_and_doubles() {
     assert_eq!(fly(&mut doubling, Instant::ZERO, S, BYTES).copies, 2);
 }
 
+/// The second copy arrives later, and only if the link is whole then.
+#[test]
+fn a_duplicate_may_be_late() {
+    let delay = Duration::from_millis(50);
+    let late = Faults { duplicate: 1.0, duplicate_delay: delay, ..Faults::default() };
+    let mut fabric = wire(late);
+    let both = fly(&mut fabric, Instant::ZERO, S, BYTES);
+    let (first, later) = fabric.split(both);
+    let later = later.unwrap();
+    assert_eq!((first.copies, later.copies), (1, 1));
+    assert_eq!((first.lands, later.lands), (both.lands, both.lands + delay));
+    assert_eq!(fabric.split(later), (later, None));
+    assert_eq!(fabric.land(&later, OTHER), Landing::At(vec![O]));
+    for faults in [Faults { duplicate: 0.0, ..late }, Faults { duplicate_delay: Duration::ZERO, ..late }] {
+        let mut fabric = wire(faults);
+        let flight = fly(&mut fabric, Instant::ZERO, S, BYTES);
+        assert_eq!(fabric.split(flight), (flight, None));
+    }
+}
+
 #[test]
 fn a_cell_is_half_duplex() {
     let mut fabric = air(Duration::ZERO);

@@ -12,7 +12,8 @@ pub struct Flight {
     pub start: Instant,
     /// When the last bit arrives. The caller then calls [`crate::Fabric::land`].
     pub lands: Instant,
-    /// The number of copies that arrive: 1, or 2 if the link duplicates the frame.
+    /// The number of copies that arrive: 1, or 2 if the link duplicates the frame. [`crate::Fabric::split`] separates a
+    /// duplicate that arrives later.
     pub copies: u8,
     pub(crate) way: FlightPath,
 }

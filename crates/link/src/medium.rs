@@ -70,6 +70,8 @@ pub struct Faults {
     pub loss: f64,
     /// The probability (0 to 1) that a frame that is not lost arrives twice.
     pub duplicate: f64,
+    /// How much later than the frame its duplicate arrives.
+    pub duplicate_delay: Duration,
     /// Losses in bursts. `None`: there are no bursts.
     pub burst: Option<Burst>,
 }
@@ -126,6 +128,10 @@ impl Character {
             Duplex::Half => None,
             Duplex::Full { uplink } => Some(Self { rate: uplink, ..Self::air(spec) }),
         }
+    }
+
+    pub(crate) const fn duplicate_delay(&self) -> Duration {
+        self.faults.duplicate_delay
     }
 
     /// Checks that a frame with a datagram of `bytes` bytes fits the MTU, and has room in the queue of its sender. The

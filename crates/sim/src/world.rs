@@ -555,9 +555,14 @@ impl<W: Witness> World<W> {
         }
     }
 
-    fn fly(&mut self, flight: Flight, packet: Packet) {
+    fn fly(&mut self, mut flight: Flight, packet: Packet) {
         if flight.copies > 1 {
             self.witness.doubled(packet.id, flight.copies - 1);
+            let (first, later) = self.fabric.split(flight);
+            flight = first;
+            if let Some(later) = later {
+                self.schedule(later.lands, FutureEvent::Land(later, packet.clone()));
+            }
         }
         self.schedule(flight.lands, FutureEvent::Land(flight, packet));
     }

@@ -203,6 +203,16 @@ fn a_link_that_doubles_packets_is_named_and_the_ledger_balances() {
 }
 
 #[test]
+fn copies_that_a_link_delivers_late_are_named_and_the_ledger_balances() {
+    let _turn = beside_others();
+    let out = tempfile::tempdir().unwrap();
+    let mut words = SHORT.to_vec();
+    words.extend(["--set", "wire.left.duplicate=0.2", "--set", "wire.left.duplicate_delay=300ms"]);
+    let output = run(&words, out.path());
+    assert_held(&output, "duplicated by the wire from b1:b2 to b2:b1");
+}
+
+#[test]
 fn a_handoff_by_command_over_the_control_socket() {
     let _turn = beside_others();
     let out = tempfile::tempdir().unwrap();

@@ -34,6 +34,13 @@ fn each_value_of_an_option_is_drawn() {
     share(|options| options.has_cache);
     share(|options| options.has_distributed_keys);
     share(|options| options.interfaces.is_some());
+    share(|options| options.has_special_tunnels);
+    share(|options| options.is_private);
+    share(|options| options.late.is_some());
+    share(|options| options.late.is_some() && options.has_cache);
+    share(|options| options.buffer.is_some_and(|buffer| buffer.bytes.is_some()));
+    share(|options| options.buffer.is_some_and(|buffer| buffer.max_age_ms.is_some()));
+    assert!(all.iter().all(|options| options.has_cache || !options.is_private));
     let interfaces = || all.iter().filter_map(|options| options.interfaces);
     assert!(interfaces().any(|found| found.is_second_preferred && found.is_make_before_break));
     assert!(interfaces().any(|found| !found.is_second_preferred));

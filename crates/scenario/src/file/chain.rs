@@ -204,10 +204,11 @@ impl ChainTable {
             let address = Ipv4Addr::from_bits(self.net.address().to_bits() + 4 * number);
             let net = Some(Prefix::new(address, LINK));
             let Self { rate, delay, queue, mtu, loss, contention, .. } = *self;
-            let (duplicate, burst) = (0.0, None);
+            let (duplicate, duplicate_delay, burst) = (0.0, Duration::ZERO, None);
             match self.duplex {
                 Duplex::Full => {
-                    let wire = Wire { ends, rate, delay, queue, mtu, loss, duplicate, burst, net };
+                    let wire =
+                        Wire { ends, rate, delay, queue, mtu, loss, duplicate, duplicate_delay, burst, net };
                     scenario.wire.insert(link, wire);
                 }
                 Duplex::Half => {
@@ -223,6 +224,7 @@ impl ChainTable {
                         mtu,
                         loss,
                         duplicate,
+                        duplicate_delay,
                         burst,
                         contention,
                         net,

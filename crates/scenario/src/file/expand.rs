@@ -2,13 +2,13 @@
 
 use super::error::{ScenarioError, Source};
 use super::layout::{Attachment, Layout};
-use super::medium::{faults, shared_medium};
+use super::medium::shared_medium;
 use super::protocol::{self, Around};
 use super::resolve::{Places, resolve};
 use super::{Host, Scenario, check, course, event, moves, segment};
 use crate::plan::{HostPlan, Plan, PortPlan};
 use crate::tree::Tree;
-use link::{Air, Beacon, CellSpec, Duplex, Faults, Hears, Listening, PortId, RadioSpec, Scan, WireSpec};
+use link::{Air, Beacon, CellSpec, Duplex, Hears, Listening, PortId, RadioSpec, Scan, WireSpec};
 use roles::HostConfig;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -167,11 +167,9 @@ fn tree(source: &Source<'_>, scenario: &Scenario) -> Result<Option<Arc<Tree>>, S
 }
 
 fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
-    let wires = scenario.wire.iter().map(|(name, wire)| (format!("wire.{name}"), wire_faults(wire)));
-    let cells = scenario.cell.iter().map(|(name, cell)| (format!("cell.{name}"), cell_faults(cell)));
-    let segments = scenario.segment.iter();
-    let segments =
-        segments.map(|(name, of)| (format!("segment.{name}"), faults(of.loss, of.duplicate, of.burst)));
+    let wires = scenario.wire.iter().map(|(name, wire)| (format!("wire.{name}"), wire.faults()));
+    let cells = scenario.cell.iter().map(|(name, cell)| (format!("cell.{name}"), cell.faults()));
+    let segments = scenario.segment.iter().map(|(name, of)| (format!("segment.{name}"), of.faults()));
     for (path, faults) in wires.chain(cells).chain(segments) {
         let burst = faults.burst.map(|burst| {
             [("burst.enter", burst.enter), ("burst.leave", burst.leave), ("burst.loss", burst.loss)]
@@ -182,16 +180,12 @@ fn check_faults(source: &Source<'_>, scenario: &Scenario) -> Result<(), Scenario
                 return Err(source.at_path(&format!("{path}.{key}"), "must be a probability from 0 to 1"));
             }
         }
+        if faults.duplicate_delay > Duration::ZERO && faults.duplicate <= 0.0 {
+            let problem = "has no effect, because the link duplicates no frames; set `duplicate` too";
+            return Err(source.at_path(&format!("{path}.duplicate_delay"), problem));
+        }
     }
     Ok(())
-}
-
-fn wire_faults(wire: &super::Wire) -> Faults {
-    faults(wire.loss, wire.duplicate, wire.burst)
-}
-
-fn cell_faults(cell: &super::Cell) -> Faults {
-    faults(cell.loss, cell.duplicate, cell.burst)
 }
 
 fn cell_air(cell: &super::Cell) -> Air {
@@ -200,7 +194,7 @@ fn cell_air(cell: &super::Cell) -> Air {
 }
 
 fn wire_spec(wire: &super::Wire) -> WireSpec {
-    let faults = wire_faults(wire);
+    let faults = wire.faults();
     WireSpec { rate: wire.rate, delay: wire.delay, queue: wire.queue, mtu: wire.mtu, faults }
 }
 
@@ -213,7 +207,7 @@ fn cells(scenario: &Scenario) -> Vec<CellSpec> {
             delay: cell.delay,
             queue: cell.queue,
             mtu: cell.mtu,
-            faults: cell_faults(cell),
+            faults: cell.faults(),
             air: cell_air(cell),
             duplex: match cell.duplex {
                 super::Duplex::Half => Duplex::Half,

@@ -1,11 +1,6 @@
 //! The media of links, as the fabric has them.
 
-use link::{Access, Air, Burst, Contention, Faults};
-
-/// Returns the random errors of a link with these keys.
-pub(super) fn faults(loss: f64, duplicate: f64, bursts: Option<super::Burst>) -> Faults {
-    Faults { loss, duplicate, burst: bursts.map(burst) }
-}
+use link::{Access, Air, Burst, Contention};
 
 /// Returns how the senders of a link share its medium, without a channel and without beacons.
 pub(super) fn shared_medium(contention: Option<super::Contention>, access: super::Access) -> Air {
@@ -19,6 +14,6 @@ pub(super) fn shared_medium(contention: Option<super::Contention>, access: super
     }
 }
 
-const fn burst(super::Burst { enter, leave, loss }: super::Burst) -> Burst {
+pub(super) const fn burst(super::Burst { enter, leave, loss }: super::Burst) -> Burst {
     Burst { enter, leave, loss }
 }

@@ -136,6 +136,11 @@ macro_rules! link_table {
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             pub(crate) duplicate: f64,
+            /// How much later than a frame its second copy arrives, after frames that were sent in this time
+            /// [default: 0 s].
+            #[serde(default, deserialize_with = "node::config::span")]
+            #[schemars(schema_with = "node::config::schema::span")]
+            pub(crate) duplicate_delay: Duration,
             /// Losses in bursts [default: none].
             #[serde(default)]
             pub(crate) burst: Option<Burst>,
@@ -145,6 +150,14 @@ macro_rules! link_table {
             #[serde(default, deserialize_with = "node::config::some_text")]
             #[schemars(schema_with = "node::config::schema::prefix")]
             pub(crate) net: Option<Prefix>,
+        }
+
+        impl $name {
+            /// Returns the random errors of the link.
+            pub(crate) fn faults(&self) -> link::Faults {
+                let Self { loss, duplicate, duplicate_delay, burst, .. } = *self;
+                link::Faults { loss, duplicate, duplicate_delay, burst: burst.map(medium::burst) }
+            }
         }
     };
 }

@@ -22,7 +22,7 @@ pub(super) fn cells(scenario: &Scenario) -> BTreeMap<String, Cell> {
 /// Returns the parameters of a segment as a cell with this number.
 pub(super) fn spec(segment: &Segment, cell: Cell) -> CellSpec {
     let Segment { rate, per_frame, delay, queue, mtu, .. } = *segment;
-    let faults = super::medium::faults(segment.loss, segment.duplicate, segment.burst);
+    let faults = segment.faults();
     let air = super::medium::shared_medium(segment.contention, segment.access);
     CellSpec { cell, rate, per_frame, delay, queue, mtu, faults, air, duplex: Duplex::Half, is_segment: true }
 }

@@ -31,6 +31,9 @@ const PATH: &str = "path";
 const LINUX: &[Backend] = &[Backend::Linux];
 /// The label of the point in which each packet on the satellite link arrives twice.
 const TWICE_SENT: &str = "across, each packet twice";
+/// The label of the point in which the second copy is late: that of the first Binding Update arrives after the second Binding Update.
+/// The mobile node notices the move at once, so that the copy is not outside of the correspondent's window of 7 s.
+const AGAIN_LATER: &str = "across, link trigger, each packet again 5 s later";
 
 pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     id: "mobile-ip/satellite-registration",
@@ -51,7 +54,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          forwards a packet in some of the runs only (the others have no value); at least a third of the runs must have one.",
         "late_crossings: data packets that the correspondent sends after it has learnt the new care-of address, and that cross the\n  \
          satellite link. care_of_addresses_learnt: how often the correspondent changes its binding after Start Reg. With `each packet\n  \
-         twice`, each Binding Update arrives again. The transcript `correspondent` of crates/mobile-ip shows an older one.",
+         twice`, each Binding Update arrives again. With `each packet again 5 s later`, the Update about the first care-of address arrives\n  \
+         again after the Update about the second one, and in the correspondent's window of 7 s.",
     ],
     backends: BOTH,
     metrics: &[
@@ -144,6 +148,9 @@ fn points(scale: Scale) -> Vec<Point> {
     }
     let few = Case { watched: Duration::from_secs(5), ..Case::whole(ACROSS, few, registration) };
     points.push(few.point(TWICE_SENT, Kind::Control, longer, &[TIME_OUT, "wire.geo.duplicate=1.0"]));
+    let again =
+        [TIME_OUT, "wire.geo.duplicate=1.0", "wire.geo.duplicate_delay=5s", "mobile-node.link_trigger=true"];
+    points.push(few.point(AGAIN_LATER, Kind::Control, longer, &again));
     for (name, set) in [
         ("satellite delay 128 ms", "wire.geo.delay=128ms"),
         ("satellite delay 512 ms", "wire.geo.delay=512ms"),
