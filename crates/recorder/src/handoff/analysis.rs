@@ -1,5 +1,6 @@
 //! Searches in the records of a run, for the analysis of handoffs.
 
+use super::fault;
 use crate::flow::Traffic;
 use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use node::{Mark, Span, Stage, Value};
@@ -27,6 +28,8 @@ pub(super) struct HandoffAnalysis<'a> {
     refused: BTreeSet<(Instant, HostId, Iface)>,
     /// The mobile nodes with several interfaces.
     several: BTreeSet<HostId>,
+    /// The hosts at the ends of each link that an event of the scenario changes, by the link's name in events.
+    pub(super) ends: BTreeMap<String, BTreeSet<HostId>>,
     /// When the run ended.
     pub(super) end: Instant,
 }
@@ -36,7 +39,8 @@ impl<'a> HandoffAnalysis<'a> {
         let owners = plan.owners();
         let routes = routes(records, &owners);
         let (refused, several) = (refused(records), several(plan));
-        Self { records, traffic, owners, routes, refused, several, end: plan.end() }
+        let ends = fault::ends(plan);
+        Self { records, traffic, owners, routes, refused, several, ends, end: plan.end() }
     }
 
     /// Returns whether a record of a link concerns the interface in use. With several interfaces, the mobile node marks only

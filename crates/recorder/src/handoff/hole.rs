@@ -2,12 +2,13 @@
 //! flow, packets are lost in a row, or an agent has lost its state of the host.
 
 use super::analysis::{Boundary, HandoffAnalysis, NOT_ENDED, is_refusal};
-use super::experience::{Experience, Handoff, Outage, Owner, Recovery};
+use super::experience::{Experience, Handoff, Outage, Owner};
 use super::moves::{AGENT, AGENT_LOST};
 use super::recovery::{ends_too_early, window};
 use super::stages::{Next, add, share_out};
 use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
 use node::Stage;
+use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
 
@@ -33,6 +34,9 @@ pub struct Hole {
 /// The longest time at the end of a flow of datagrams in which random losses are no hole.
 const RANDOM: Duration = Duration::from_secs(1);
 
+/// A hole that is shorter has no row.
+const NOTHING: Duration = Duration::from_micros(50);
+
 /// The end of a hole.
 #[derive(Clone, Copy)]
 enum Until<'a, 'n> {
@@ -57,6 +61,9 @@ impl HandoffAnalysis<'_> {
 
     fn holes_of(&self, handoffs: &[Handoff], index: usize, flow: &Flow, packets: &Packets) -> Vec<Hole> {
         let mut holes = Vec::new();
+        // A lost packet counts in one row: that of the handoff, if it was sent before the flow had recovered.
+        let costs = handoffs.iter().flat_map(|handoff| &handoff.flows).filter(|cost| cost.flow == index);
+        let charged: BTreeSet<&PacketEvent> = costs.flat_map(|cost| &cost.losses).collect();
         let mut place = 0;
         let arrivals = flow.arrivals.iter().copied().map(Some).chain([None]);
         let mut before: Option<Instant> = None;
@@ -78,7 +85,7 @@ impl HandoffAnalysis<'_> {
             let gap = [last, begun.unwrap_or(end)];
             let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
             let lost = if is_due { lost_in(packets, held, gap, packets.first_sent(place)) } else { None };
-            // A stopped host keeps packets, and loses none.
+            // A stopped host, and the queue of a link that is down, keep packets and lose none.
             let delayed = || next.as_ref().filter(|next| self.is_delayed(next, gap)).map(|_| Vec::new());
             if let Some(lost) = lost.or_else(delayed) {
                 let until = match (begun, &next) {
@@ -88,7 +95,9 @@ impl HandoffAnalysis<'_> {
                     (None, Some(next)) => Until::Arrival(next),
                     (_, None) => Until::Never,
                 };
-                holes.push(self.hole(index, flow, packets, gap, &lost, until));
+                let mut hole = self.hole(index, flow, packets, gap, &lost, until);
+                hole.lost -= lost.iter().filter(|lost| charged.contains(lost)).count() as u64;
+                holes.extend(Some(hole).filter(|hole| !is_nothing(hole)));
             }
             place += arrival.map_or(0, |arrival| arrival.bytes);
             before = Some(end);
@@ -208,30 +217,6 @@ impl HandoffAnalysis<'_> {
         handoff.kind == AGENT && self.first(handoff.begun, handoff.begun, is_loss).is_some()
     }
 
-    /// Returns whether an event of the scenario stopped a host on the path of the flow, and so delayed the data that end
-    /// this gap by more than [`limit`]. A source that is stopped itself has no data that are due.
-    fn is_delayed(&self, next: &Next<'_>, [last, end]: [Instant; 2]) -> bool {
-        let is_gap = end.since(last.min(end)) > limit(next.packets, last);
-        is_gap && self.ordered(last, end).iter().any(|event| self.waits_for(next, event))
-    }
-
-    /// Returns whether the data of an arrival were sent before the end of this event, and then passed the event's host.
-    fn waits_for(&self, next: &Next<'_>, [begun, ended]: &[Boundary; 2]) -> bool {
-        let is_it = |r: &Record| {
-            r.host == begun.1
-                && matches!(&r.what, What::Received(_, one) | What::Sent(_, one) if one.id == next.arrival.packet)
-        };
-        let sent = if next.packets.is_stream {
-            next.packets.first_sent(next.place)
-        } else {
-            self.traffic.origin(next.arrival.packet, next.arrival.at).map(|(at, _)| at)
-        };
-        begun.1 != next.flow.from.host
-            && ended.0 < next.arrival.at
-            && sent.is_some_and(|sent| sent < ended.0)
-            && self.first(ended.0, next.arrival.at, is_it).is_some()
-    }
-
     /// Returns the scenario event that caused a hole, with its end. The event was at an end of the flow, or the flow
     /// lost packets during the event for a reason that only events cause, or the data that end the hole, `next`, waited
     /// at the event's host. Of several, the first at an end of the flow, or at the host that lost packets, is preferred.
@@ -242,23 +227,18 @@ impl HandoffAnalysis<'_> {
         [last, end]: [Instant; 2],
         next: Option<&Next<'_>>,
     ) -> Option<[Boundary; 2]> {
-        let by_event =
-            lost.iter().filter_map(|lost| self.lost_at(lost)).filter(|record| match &record.what {
-                What::Lost(_, _, why) | What::Dropped(_, _, why) => scenario::is_of_event(why),
-                _ => false,
-            });
-        let by_event: Vec<&Record> = by_event.collect();
+        let losses: Vec<&Record> = lost.iter().filter_map(|lost| self.lost_at(lost)).collect();
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
         let mut events = self.ordered(last, end);
         events.retain(|event| {
-            let [begun, ended] = event;
-            let lasts = |record: &&Record| begun.0 <= record.at && record.at <= ended.0;
-            let waits = || next.is_some_and(|next| self.waits_for(next, event));
-            begun.0 < end && (is_end(begun.1) || by_event.iter().any(lasts) || waits())
+            let begun = &event[0];
+            let loses = || losses.iter().any(|record| self.is_lost_by(record, event));
+            let waits = || next.is_some_and(|next| self.waits_for(next, last, event));
+            begun.0 < end && (is_end(begun.1) || loses() || waits())
         });
-        let its_own = |[begun, ended]: &[Boundary; 2]| {
-            let lost_it = |r: &&Record| r.host == begun.1 && begun.0 <= r.at && r.at <= ended.0;
-            is_end(begun.1) || by_event.iter().any(lost_it)
+        let its_own = |event: &[Boundary; 2]| {
+            let host = event[0].1;
+            is_end(host) || losses.iter().any(|record| record.host == host && self.is_lost_by(record, event))
         };
         let place = events.iter().position(its_own).unwrap_or(0);
         events.into_iter().nth(place)
@@ -281,9 +261,15 @@ fn undetected([from, to]: [Instant; 2], host: HostId) -> Owner {
 
 /// Returns the longest gap between two arrivals that is no hole: one window; for a stream two windows, because a fast
 /// retransmission takes a round trip.
-fn limit(packets: &Packets, last: Instant) -> Duration {
+pub(super) fn limit(packets: &Packets, last: Instant) -> Duration {
     let window = window(packets, last);
     if packets.is_stream { window * 2 } else { window }
+}
+
+/// Returns whether a hole ended where it began, so that its duration rounds to 0.0 ms: an event of the scenario cut the
+/// path at the instant of the handoff that the rest of the gap belongs to.
+fn is_nothing(hole: &Hole) -> bool {
+    hole.experience.outage().is_some_and(|outage| outage.span() < NOTHING)
 }
 
 /// Returns the packets that were lost in a gap between two arrivals. The data of the second arrival was first sent at
@@ -315,13 +301,12 @@ fn lost_in(
 fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instant) -> bool {
     let is_his = flow.from.host == handoff.host || flow.to.host == handoff.host;
     let cost = handoff.flows.iter().find(|cost| cost.flow == index);
-    // A flow that never recovers is slow, but receives data: a gap that begins after its outage has another cause.
-    let until = match cost.map(|cost| (&cost.experience, cost.recovery)) {
-        Some((Experience::Never { .. }, _)) => Instant::NEVER,
-        Some((Experience::NotMeasured, _) | (_, Recovery::Unneeded)) | None => handoff.cut,
-        Some((_, Recovery::At(recovered))) => recovered,
-        Some((Experience::Outage(outage), _)) => outage.to,
-        Some((Experience::None, _)) => handoff.cut,
+    // After its outage a flow can be slow, but it receives data: a gap that begins later is a hole, also if the flow has
+    // not recovered yet.
+    let until = match cost.map(|cost| &cost.experience) {
+        Some(Experience::Never { .. }) => Instant::NEVER,
+        Some(Experience::Outage(outage)) => outage.to,
+        Some(Experience::None | Experience::NotMeasured) | None => handoff.cut,
     };
     is_his && from < until && to >= handoff.begun
 }

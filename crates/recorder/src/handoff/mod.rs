@@ -8,6 +8,7 @@ mod analysis;
 mod cost;
 mod cut;
 mod experience;
+mod fault;
 mod hole;
 mod latency;
 mod moves;
@@ -75,6 +76,8 @@ fn is_radios(record: &Record) -> bool {
 mod agent_tests;
 #[cfg(test)]
 mod causes_tests;
+#[cfg(test)]
+mod silence_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -59,6 +59,9 @@ struct Attachment {
     used: Option<String>,
     /// Whether a registration was accepted since the last begin of a handoff.
     is_settled: bool,
+    /// Whether the node has not yet chosen or asked an agent since the radio began a handoff. Until then, a change of the
+    /// binding is due to a request that the node sent before the handoff.
+    is_moving: bool,
     /// When the link of the interface in use first came up since then.
     up: Option<Instant>,
     /// The index of a move whose path the home agent will cut.
@@ -75,9 +78,10 @@ pub(super) fn moves<'a>(plan: &Plan, records: &'a [Record]) -> Vec<Move<'a>> {
             let field = |name: &str| text(mark, name).unwrap_or_default().to_owned();
             let how = if is_switch(mark) { How::Switch } else { How::Radio };
             let (kind, from, to) = (field("kind"), field("from"), field("to"));
-            moves.push(Move { record, kind, from, to, how });
             let node = nodes.entry(record.host).or_default();
             (node.is_settled, node.up, node.waits) = (false, None, None);
+            node.is_moving = how == How::Radio;
+            moves.push(Move { record, kind, from, to, how });
             continue;
         }
         let What::Marked(mark) = &record.what else { continue };
@@ -116,15 +120,16 @@ impl Attachment {
     fn note(&mut self, mark: &Mark, is_own: bool) -> Option<[String; 2]> {
         let agent = || text(mark, "agent").map(str::to_owned);
         match mark.name {
+            "binding_changed" | "binding_removed" if self.is_moving => {}
             "registered" | "binding_changed" | "binding_removed" => {
                 (self.is_settled, self.up) = (true, None);
                 self.used = self.chosen.clone().filter(|_| !is_own);
             }
-            "request_sent" => self.chosen = agent(),
+            "request_sent" => (self.chosen, self.is_moving) = (agent(), false),
             // The radio lost and found the same agent.
             "agent_heard" if agent() == self.used => self.up = None,
             "agent_chosen" => {
-                self.chosen = agent();
+                (self.chosen, self.is_moving) = (agent(), false);
                 let (from, to) = (self.used.clone()?, self.chosen.clone()?);
                 if self.is_settled && from != to {
                     self.is_settled = false;

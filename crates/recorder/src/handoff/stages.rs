@@ -86,15 +86,15 @@ impl<'a> HandoffAnalysis<'a> {
         owners.flat_map(by_event).collect()
     }
 
-    /// Returns whether packets of this host or flow were lost during this event, for a reason that only events cause.
-    fn is_in_vain(&self, host: HostId, flow: &Flow, [begun, ended]: &[Boundary; 2]) -> bool {
+    /// Returns whether packets of this host or flow were lost by this event.
+    fn is_in_vain(&self, host: HostId, flow: &Flow, event: &[Boundary; 2]) -> bool {
         let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
         let packets = place.and_then(|place| self.traffic.packets.get(place));
         let is_flows =
             |id: &PacketId| packets.is_some_and(|packets| packets.lost.iter().any(|lost| lost.packet == *id));
-        self.between(begun.0, ended.0).iter().any(|record| match &record.what {
-            What::Lost(_, id, why) | What::Dropped(_, id, why) => {
-                scenario::is_of_event(why) && (record.host == host || is_flows(id))
+        self.between(event[0].0, event[1].0).iter().any(|record| match &record.what {
+            What::Lost(_, id, _) | What::Dropped(_, id, _) => {
+                self.is_lost_by(record, event) && (record.host == host || is_flows(id))
             }
             _ => false,
         })
@@ -102,7 +102,7 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Returns the times in which no radio of a host had a link, and which overlap this range, in the order of time.
     /// Such a time begins when the last link is lost, even if the loss is before `from`.
-    fn without_link(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
+    pub(super) fn without_link(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
         let mut up = BTreeSet::new();
         let mut gone: Option<Boundary> = None;
         let mut all = Vec::new();

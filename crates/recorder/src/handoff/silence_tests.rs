@@ -1,0 +1,189 @@
+//! Tests of silences behind a handoff or a cut link, and of moves within the time of one registration.
+
+use super::{Experience, Hole};
+use crate::run::{Outcome, simulate};
+use node::Stage;
+use scenario::Scenario;
+use wire::{Duration, Instant};
+
+/// Three agents around a router. The source `cor` sends a datagram each 20 ms to the mobile node in the cell of `a`.
+const AGENTS: &str = r#"duration = "14s"
+[wire.inet]
+ends = ["cor", "core"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.0.0/24"
+[wire.far]
+ends = ["core", "home"]
+rate = "100Mb/s"
+delay = "20ms"
+net = "10.0.1.0/24"
+[wire.to-a]
+ends = ["core", "a"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.2.0/24"
+[wire.to-b]
+ends = ["core", "b"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.3.0/24"
+[cell.1]
+station = "home"
+rate = "2Mb/s"
+net = "10.1.0.0/24"
+[cell.2]
+station = "a"
+rate = "2Mb/s"
+net = "10.2.0.0/24"
+[cell.3]
+station = "b"
+rate = "2Mb/s"
+net = "10.3.0.0/24"
+[radio]
+retune = "5ms"
+[mobile-ip]
+key = "000102030405060708090a0b0c0d0e0f"
+smooth_handoff = true
+[host.cor]
+role = [
+    { kind = "apps/constant-rate", to = "mobile:7000", rate = 50, size = 200, start = "3s", stop = "12s" },
+]
+[host.core]
+[host.home]
+role = [{ kind = "mobile-ip/home-agent" }]
+[host.a]
+role = [{ kind = "mobile-ip/foreign-agent" }]
+[host.b]
+role = [{ kind = "mobile-ip/foreign-agent" }]
+[host.mobile]
+address = "10.1.0.7"
+role = [
+    { kind = "mobile-ip/mobile-node" },
+    { kind = "apps/roam", start = "a", moves = [] },
+    { kind = "apps/sink", at = "mobile:7000" },
+]
+"#;
+
+const LIFETIME: &str = r#"{ kind = "mobile-ip/mobile-node", lifetime = "20s" }"#;
+
+/// Runs [`AGENTS`] with these replacements, and with a link that is cut between two instants.
+fn run(replaced: &[(&str, &str)], cut: Option<(&str, &str, &str)>) -> Outcome {
+    let mut text = AGENTS.to_owned();
+    for (old, new) in replaced {
+        assert!(text.contains(old), "{old}");
+        text = text.replace(old, new);
+    }
+    if let Some((link, from, to)) = cut {
+        for (kind, at) in [("cut", from), ("restore", to)] {
+            text += &format!("[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\n{link}\n");
+        }
+    }
+    simulate(Scenario::plan("agents.toml", &text, &[], 1).unwrap()).unwrap()
+}
+
+/// Returns the time of an outage that belongs to a cause.
+fn of(experience: &Experience, stage: Stage) -> Duration {
+    let outage = experience.outage().unwrap_or_else(|| panic!("{experience:?}"));
+    outage.owners.iter().filter(|owner| owner.stage == Some(stage)).map(super::Owner::span).sum()
+}
+
+fn only_hole(outcome: &Outcome) -> &Hole {
+    let [hole] = outcome.holes.as_slice() else { panic!("{}", crate::report::text(outcome)) };
+    hole
+}
+
+/// The radio moves away from `b` before its registration there is accepted, and hears `a` again only after the home agent
+/// has accepted it. This is the second move of the radio, and no change of the agent besides it.
+#[test]
+fn an_acceptance_behind_the_next_move_begins_no_handoff() {
+    let moves = r#"moves = [{ at = "6s", to = "b" }, { at = "6.027s", to = "a" }]"#;
+    let outcome = run(&[("moves = []", moves), ("retune = \"5ms\"", "retune = \"25ms\"")], None);
+    let kinds: Vec<&str> = outcome.handoffs.iter().map(|handoff| handoff.kind.as_str()).collect();
+    assert_eq!(kinds, ["move", "move"], "{}", crate::report::text(&outcome));
+    assert_eq!(outcome.doubts, []);
+}
+
+/// A wire on the path is cut for a second, 30 ms after the outage of a handoff has ended and before the flow has recovered.
+#[test]
+fn a_silence_between_an_outage_and_its_recovery_is_a_hole() {
+    let moves = r#"moves = [{ at = "6s", to = "b" }]"#;
+    let outcome = run(&[("moves = []", moves)], Some(("wire = \"to-b\"", "6.08s", "7.08s")));
+    let report = crate::report::text(&outcome);
+    let [handoff] = outcome.handoffs.as_slice() else { panic!("{report}") };
+    let cost = &handoff.flows[0];
+    assert!(
+        cost.experience.outage().is_some_and(|outage| outage.span() < Duration::from_millis(80)),
+        "{report}"
+    );
+    let hole = only_hole(&outcome);
+    assert!(cost.recovery.at().is_some_and(|at| at > hole.from), "{report}");
+    assert!(of(&hole.experience, Stage::Link) > Duration::from_millis(900), "{report}");
+    // Each lost packet counts once.
+    assert_eq!(cost.lost() + hole.lost, outcome.flows[0].lost, "{report}");
+    assert_eq!(outcome.doubts, []);
+}
+
+/// The agent keeps the packets while its cell is cut, so none is lost.
+#[test]
+fn a_silence_behind_a_cut_link_that_loses_nothing_is_a_hole() {
+    let kept = "smooth_handoff = true\nbuffer = { when = \"link-down\", packets = 1000, max_age = \"20s\" }";
+    let outcome = run(&[("smooth_handoff = true", kept)], Some(("cell = 2", "8s", "9.5s")));
+    let report = crate::report::text(&outcome);
+    let hole = only_hole(&outcome);
+    assert_eq!((outcome.flows[0].lost, hole.lost), (0, 0), "{report}");
+    assert_eq!(hole.from, Instant::from_millis(8_000), "{report}");
+    assert!(of(&hole.experience, Stage::Link) >= Duration::from_millis(1_500), "{report}");
+    assert_eq!(outcome.doubts, []);
+}
+
+/// A radio is out of reach of its cell, without an event of the scenario.
+#[test]
+fn a_silence_out_of_reach_that_loses_nothing_is_a_hole() {
+    let kept = "smooth_handoff = true\nbuffer = { when = \"link-down\", packets = 1000, max_age = \"20s\" }";
+    let course = "address = \"10.1.0.7\"\ncourse.2 = [[\"0s\", -50], [\"8s\", -50], [\"8s\", -120], [\"9.5s\", -120], [\"9.5s\", -50]]";
+    let outcome = run(&[("smooth_handoff = true", kept), ("address = \"10.1.0.7\"", course)], None);
+    let report = crate::report::text(&outcome);
+    let silent = outcome.holes.iter().map(|hole| hole.experience.millis().unwrap()).fold(0.0, f64::max);
+    assert!(
+        silent > 1_400.0 || outcome.handoffs.iter().any(|one| one.outage_ms() > Some(1_400.0)),
+        "{report}"
+    );
+}
+
+/// A wire to the agent is cut. Without answers to ARP, the packets are lost before the wire, and the registration ends.
+#[test]
+fn a_cut_wire_owns_the_time_of_vain_signalling() {
+    let replaced = [
+        ("duration = \"14s\"", "duration = \"60s\""),
+        ("stop = \"12s\"", "stop = \"58s\""),
+        (r#"{ kind = "mobile-ip/mobile-node" }"#, LIFETIME),
+    ];
+    let outcome = run(&replaced, Some(("wire = \"to-a\"", "9s", "49s")));
+    let report = crate::report::text(&outcome);
+    let hole = only_hole(&outcome);
+    assert_eq!(of(&hole.experience, Stage::Link), Duration::from_secs(40), "{report}");
+    assert!(report.contains("cut of wire to-a .. restore of wire to-a"), "{report}");
+    assert_eq!(outcome.doubts, []);
+}
+
+/// The wire at the source is cut when the mobile node moves. The cut owns the retransmissions, and the last moment
+/// before the handoff is no hole of 0 ms.
+#[test]
+fn a_cut_wire_owns_the_time_of_vain_retransmissions() {
+    let source = r#"{ kind = "apps/constant-rate", to = "mobile:7000", rate = 50, size = 200, start = "3s", stop = "12s" }"#;
+    let replaced = [
+        ("duration = \"14s\"", "duration = \"60s\""),
+        (source, r#"{ kind = "apps/bulk-server", at = "cor:9000", duration = "50s" }"#),
+        (
+            r#"{ kind = "apps/sink", at = "mobile:7000" }"#,
+            r#"{ kind = "apps/bulk-client", to = "cor:9000", start = "3s" }"#,
+        ),
+        ("moves = []", r#"moves = [{ at = "19s", to = "b" }]"#),
+    ];
+    let outcome = run(&replaced, Some(("wire = \"inet\"", "9s", "39s")));
+    let report = crate::report::text(&outcome);
+    let cost = &outcome.handoffs[0].flows[0];
+    assert!(of(&cost.experience, Stage::Link) > Duration::from_millis(19_900), "{report}");
+    assert!(outcome.holes.iter().all(|hole| hole.experience.millis() > Some(0.05)), "{report}");
+}
