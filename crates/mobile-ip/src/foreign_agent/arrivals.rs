@@ -3,7 +3,9 @@
 //! A mobile node that comes from another foreign agent adds a Previous Foreign Agent Notification to its request. This
 //! agent then sends the mobile node's Binding Update to the previous agent at once: it does not wait for the home
 //! agent's reply. So packets of the previous agent can arrive before the reply. This agent delivers them to the pending
-//! visitor, if they come out of a tunnel of the previous agent that the mobile node has named.
+//! visitor, if they come out of a tunnel of the previous agent that the mobile node has named. If the request had a correct
+//! Mobile-Foreign Authentication, it delivers those of the home agent too (not from the draft): the home agent has accepted the
+//! request, and its reply may be lost. With `direct_tunnels`, these are the packets of all hosts, as for a visitor.
 //!
 //! The request is not authenticated to this agent without an association. So a host could make this agent send Binding
 //! Updates to any address. Therefore their number per link address and per target is limited, and a target is never a
@@ -66,6 +68,8 @@ pub(super) struct Arrival {
     pub(super) sources: Sources,
     /// The request that waits for its reply; `None` after one was accepted.
     waits: Option<RequestKey>,
+    /// The home agent of this request.
+    home_agent: Ipv4Addr,
     /// The Identification of this request.
     pub(super) identification: u64,
     /// The number of packets that it may still receive before its registration is accepted.
@@ -83,6 +87,15 @@ impl Arrival {
 
     pub(super) const fn is_pending(&self) -> bool {
         self.waits.is_some()
+    }
+
+    /// Returns whether packets out of a tunnel from `entry` are delivered at `now`.
+    fn is_from(&self, now: Instant, entry: Ipv4Addr, is_direct: bool) -> bool {
+        let is_source = |(place, (agent, until)): (usize, &(Ipv4Addr, Instant))| {
+            *agent == entry && now < *until && (place == 0 || self.waits.is_none())
+        };
+        let is_early = self.waits.is_some() && self.is_proven && (is_direct || entry == self.home_agent);
+        is_early || self.sources.iter().enumerate().any(is_source)
     }
 }
 
@@ -233,6 +246,7 @@ impl ForeignAgent {
             mac: pending.mac,
             sources,
             waits: Some((host, low(pending.request.identification))),
+            home_agent: pending.request.home_agent,
             identification: pending.request.identification,
             left: known.filter(|known| known.is_pending()).map_or(EARLY, |known| known.left),
             is_proven,
@@ -286,7 +300,12 @@ impl ForeignAgent {
         }
         let classes: BTreeSet<Class> = routes.keys().copied().collect();
         let before = self.handoffs.watched.remove(&host).unwrap_or_default();
-        for class in before.difference(&classes) {
+        // The route of a visit has taken the place of an early one.
+        let is_of_visit = |class: &Class| {
+            let mut agents = self.opened.iter().filter(|(_, opened)| opened.class == *class);
+            agents.any(|(agent, _)| self.has_own_route(host, *agent))
+        };
+        for class in before.difference(&classes).filter(|class| !is_of_visit(class)) {
             out.route(RouteKey::to(*class, host), None);
         }
         for (class, route) in routes {
@@ -315,16 +334,22 @@ impl ForeignAgent {
     /// Returns the classes of packets out of tunnels of other agents for a mobile node: the class of unknown sources, and those
     /// of agents that are also home agents of visitors. The class of the mobile node's own home agent is not one of them.
     fn classes_of_agents(&self, host: Ipv4Addr) -> BTreeSet<Class> {
-        let arrival = self.handoffs.arrivals.get(&host).map(|arrival| &arrival.sources);
+        let arrival = self.handoffs.arrivals.get(&host);
         let left = of_host(&self.handoffs.departures, host);
-        let sources = arrival.into_iter().chain(left.map(|(_, departure)| &departure.sources)).flatten();
-        let own = |agent: Ipv4Addr| {
-            let visit = (host, agent);
-            self.visitors.contains_key(&visit) || self.handoffs.departures.contains_key(&visit)
-        };
+        let named = arrival.map(|arrival| &arrival.sources).into_iter();
+        let named = named.chain(left.map(|(_, departure)| &departure.sources)).flatten().map(|(agent, _)| *agent);
+        let early = arrival.filter(|arrival| arrival.is_proven && arrival.is_pending());
+        let sources = named.chain(early.map(|arrival| arrival.home_agent));
         let opened =
-            sources.filter(|(agent, _)| !own(*agent)).filter_map(|(agent, _)| self.opened.get(agent));
+            sources.filter(|agent| !self.has_own_route(host, *agent)).filter_map(|agent| self.opened.get(&agent));
         opened.map(|opened| opened.class).chain([self.classes.of_unknown()]).collect()
+    }
+
+    /// Returns whether packets for a mobile node out of tunnels of this home agent have a route, because it visits this agent or has
+    /// left it.
+    fn has_own_route(&self, host: Ipv4Addr, agent: Ipv4Addr) -> bool {
+        let visit = (host, agent);
+        self.visitors.contains_key(&visit) || self.handoffs.departures.contains_key(&visit)
     }
 
     /// Handles a packet out of a tunnel whose source is not the home agent of the packet's destination. It is delivered if
@@ -358,10 +383,7 @@ impl ForeignAgent {
         let Some(arrival) = self.handoffs.arrivals.get_mut(&host).filter(|arrival| now < arrival.ends) else {
             return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_A_VISITOR) };
         };
-        let is_source = |(place, (agent, until)): (usize, &(Ipv4Addr, Instant))| {
-            *agent == entry && now < *until && (place == 0 || arrival.waits.is_none())
-        };
-        if !arrival.sources.iter().enumerate().any(is_source) {
+        if !arrival.is_from(now, entry, self.config.direct_tunnels) {
             return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_PREVIOUS_AGENT) };
         }
         if let Some(asked) = arrival.waits {

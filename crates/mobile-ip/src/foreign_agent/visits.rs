@@ -63,10 +63,9 @@ impl ForeignAgent {
         let reverse = self.reverse(visit, pending, ends, out);
         let since = self.visitors.get(&visit).map(|before| before.since);
         let seen = self.seen_with(visit, pending);
-        if let Some(departure) = self.handoffs.departures.remove(&visit) {
+        let departure = self.handoffs.departures.remove(&visit);
+        if let Some(departure) = &departure {
             self.tunnels.rebind(Some(departure.care_of), None);
-            self.watch_tunnels(host, out);
-            out.mark(HandoffEvent::ForwardingEnded { host }.into());
         }
         let visitor = Visitor {
             mac,
@@ -81,8 +80,11 @@ impl ForeignAgent {
             since: since.unwrap_or(now),
         };
         self.visitors.insert(visit, visitor);
-        if self.config.direct_tunnels {
+        if departure.is_some() || self.config.direct_tunnels {
             self.watch_tunnels(host, out);
+        }
+        if departure.is_some() {
+            out.mark(HandoffEvent::ForwardingEnded { host }.into());
         }
         self.release(visit, mac, out);
         if since.is_none() {

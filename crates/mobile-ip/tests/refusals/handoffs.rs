@@ -171,6 +171,26 @@ fn a_mobile_node_gets_few_packets_before_it_is_registered() {
     assert_eq!(counted(&agent, "not_a_visitor"), 1);
 }
 
+/// The home agent has accepted a request if it tunnels packets to this agent, although its reply is lost. So a mobile node with a
+/// correct Mobile-Foreign Authentication gets these packets, and with `direct_tunnels` those of correspondents.
+#[test]
+fn a_proven_mobile_node_gets_the_packets_of_its_home_agent_before_the_reply() {
+    const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+    for (keys, is_proven, expected) in [
+        (SMOOTH.to_owned(), false, [true, false, false]),
+        (PROVEN.to_owned(), true, [true, true, false]),
+        (format!("{PROVEN}\ndirect_tunnels = true"), true, [true, true, true]),
+    ] {
+        let mut agent = agent(&keys);
+        ask(&mut agent, at(1000), MOBILE, &comes_from(at(1000), HOME, PREVIOUS, is_proven));
+        let got = [PREVIOUS, AGENT, CORRESPONDENT].map(|entry| arrives(&mut agent, at(1001), HOME, entry));
+        assert_eq!(got, expected, "{keys}");
+        give(&mut agent, at(9500), Input::Timeout);
+        let late = [PREVIOUS, AGENT, CORRESPONDENT].map(|entry| arrives(&mut agent, at(9501), HOME, entry));
+        assert_eq!(late, [false; 3], "{keys}: the request does not wait any more");
+    }
+}
+
 /// A request may wait longer, but packets of the previous agent are not delivered longer.
 #[test]
 fn packets_of_the_previous_agent_are_delivered_for_7_s_before_the_registration() {
