@@ -84,7 +84,7 @@ impl ForeignAgent {
         if self.config.direct_tunnels {
             self.watch_tunnels(host, out);
         }
-        self.release(visit, mac, out);
+        self.release(now, visit, mac, out);
         if since.is_none() {
             self.report_exit((host, home_agent), true, out);
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
