@@ -346,7 +346,8 @@ fn known(outcome: &Outcome) -> [Instant; 2] {
     let cache = marked(outcome, &["binding_learnt", "binding_forgotten"]);
     let before = cache.iter().rfind(|(at, _)| *at < changed).unwrap();
     let after = cache.iter().find(|(at, _)| *at >= changed);
-    let known = if before.1 == "binding_forgotten" { before } else { after.unwrap() };
+    let known = if before.1 == "binding_forgotten" { Some(before) } else { after };
+    let known = known.unwrap_or_else(|| panic!("the correspondent keeps its former entry: {cache:?}"));
     [changed, known.0]
 }
 
