@@ -14,7 +14,7 @@
 use super::departures::Departure;
 use super::special::SPECIALS;
 use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, of_host};
-use crate::limiter::{Limiter, PerSecond};
+use crate::limiter::{Doubling, Limiter, PerSecond};
 use crate::mark::HandoffEvent;
 use crate::message::{Between, Binding, PreviousAgent, Update};
 use crate::passed::Passed;
@@ -118,8 +118,8 @@ pub(super) struct Handoffs {
     pub(super) acknowledged: Limiter<(Ipv4Addr, u64)>,
     /// Limits Binding Acknowledges, by home address.
     pub(super) acknowledged_to: PerSecond<Ipv4Addr>,
-    /// Limits Binding Warnings, by home address and target.
-    pub(super) warned: Limiter<(Ipv4Addr, Ipv4Addr)>,
+    /// Limits Binding Warnings, by home address and target. The care-of address that the target needs does not change meanwhile.
+    pub(super) warned: Doubling<(Ipv4Addr, Ipv4Addr)>,
     /// The last packets that were forwarded out of tunnels of earlier agents.
     pub(super) passed: Passed,
     /// The identification of the last outer header.
@@ -148,7 +148,7 @@ impl Default for Handoffs {
             updates_to: PerSecond::new(UPDATES_TO),
             acknowledged: Limiter::default(),
             acknowledged_to: PerSecond::new(ACKNOWLEDGES),
-            warned: Limiter::default(),
+            warned: Doubling::default(),
             passed: Passed::default(),
             outer_id: 0,
             specials: PerSecond::new(SPECIALS),
