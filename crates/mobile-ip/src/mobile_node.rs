@@ -777,4 +777,9 @@ impl Role for MobileNode {
         let own = first.into_iter().chain(self.registrar.status()).chain(last).chain(tunnels);
         Value::map(own.chain(several))
     }
+
+    /// Returns 1 if the mobile node has a registration.
+    fn entries(&self) -> usize {
+        usize::from(self.registrar.care_of().is_some())
+    }
 }

@@ -105,6 +105,11 @@ impl Keeper {
         self.buffers.holds(each);
     }
 
+    /// Returns the number of kept packets.
+    pub(super) fn packets(&self) -> usize {
+        self.buffers.packets()
+    }
+
     /// Returns the state for an operator.
     pub(super) fn status(&self) -> Value {
         Value::map([

@@ -144,6 +144,11 @@ pub(super) struct Informer {
 }
 
 impl Informer {
+    /// Returns the number of pairs of mobile node and correspondent of which something is known.
+    pub(super) fn pairs(&self) -> usize {
+        self.sent.len()
+    }
+
     pub(super) fn new(config: &HomeAgentConfig, rng: Rng) -> Self {
         Self {
             associations: Associations::new(&config.correspondents),

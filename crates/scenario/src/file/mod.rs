@@ -465,6 +465,9 @@ pub(crate) struct Host {
     #[serde(default)]
     #[schemars(with = "roles::ClockConfig")]
     pub(crate) clock: Table,
+    /// Whether the host records the number of entries that its roles hold for mobile hosts, at each change [default: false].
+    #[serde(default)]
+    pub(crate) record_state: bool,
     /// The roles of the host, in the order in which they are offered packets.
     #[serde(default)]
     #[schemars(schema_with = "protocol::schema")]
