@@ -294,13 +294,14 @@ impl Connection {
     /// fit beside the timestamps and one byte of payload (RFC 2018, section 3; RFC 2883, section 4).
     #[inline]
     fn blocks(&self) -> Blocks {
-        let nothing = self.receive.beyond.is_empty() && self.receive.duplicate.is_none();
+        let nothing = !self.receive.has_gap() && self.receive.duplicate.is_none();
         if nothing || !self.sack { Blocks::default() } else { self.blocks_beyond() }
     }
 
     #[inline(never)] // keeps the fast path for segments in order small
     fn blocks_beyond(&self) -> Blocks {
-        let beyond = self.receive.beyond.blocks();
+        let fin = self.receive.fin.filter(|_| !self.receive.finished);
+        let beyond = self.receive.beyond.blocks(fin);
         let mut blocks: Blocks =
             self.receive.duplicate.into_iter().chain(beyond.as_slice().iter().copied()).collect();
         let room =
