@@ -350,7 +350,8 @@ impl Connection {
         }
         // A closed window accepts no data, but the control bits and the acknowledgment of a segment are processed.
         let closed = self.receive.window() == 0 && segment.seq == self.receive.next;
-        if !closed && !self.receive.acceptable(segment.seq, segment.len()) {
+        let known = self.is_known(segment);
+        if !closed && !known && !self.receive.acceptable(segment.seq, segment.len()) {
             self.unacceptable(now, segment);
             return;
         }
@@ -368,7 +369,23 @@ impl Connection {
         if !segment.has(Flags::ACK) || !self.acknowledged(now, segment) {
             return;
         }
-        self.data(now, segment, closed);
+        if !known {
+            self.data(now, segment, closed);
+        } else if !segment.is_empty() {
+            self.unacceptable(now, segment);
+        }
+    }
+
+    /// Returns whether a segment ends below the window, but not below the last acknowledgment sent, so that the peer may
+    /// not have got an acknowledgment of it. Returns false without the profile's `echo_duplicates`.
+    fn is_known(&self, segment: &Segment<'_>) -> bool {
+        let Some(clocks) = self.clocks.as_ref().filter(|_| self.profile.echo_duplicates) else {
+            return false;
+        };
+        let end = segment.seq.plus(segment.len());
+        let old = segment.seq.before(self.receive.next) && !end.after(self.receive.next);
+        let open = self.state.synchronized() && self.state != State::TimeWait;
+        open && old && !end.before(clocks.last_ack)
     }
 
     /// Returns whether the timestamp of a segment permits its processing (RFC 7323). A segment without a timestamp is
