@@ -273,6 +273,7 @@ fn a_leg_of_compare_runs_at_the_phases_of_compare() {
         // Then `compare` only switches on the records of the state.
         assert!(theirs.settings.starts_with(&ours.settings), "{}", point.label);
         let further = &theirs.settings[ours.settings.len()..];
+        assert!(!further.is_empty());
         assert!(
             further.iter().all(|setting| setting.to_string().ends_with(".record_state=true")),
             "{further:?}"

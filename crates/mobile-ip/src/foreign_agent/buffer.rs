@@ -27,7 +27,8 @@ pub const KEPT_DUPLICATE: Reason = Reason("kept_duplicate");
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Kept {
     pub(super) packet: Packet,
-    /// Whether the time to live was decremented for the link of the visitor. Not that of a packet that waits behind kept ones.
+    /// Whether the time to live was decremented for the link of the visitor. Not that of a packet that waits behind kept
+    /// ones, unless the kernel's data path has decremented it.
     pub(super) is_decremented: bool,
     /// The interface on which it arrived.
     pub(super) iface: Iface,

@@ -1,5 +1,6 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
+use super::arrivals::Arrival;
 use super::{ForeignAgent, Opened, SEEN, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::{HandoffEvent, MobileIpEvent};
@@ -167,6 +168,9 @@ impl ForeignAgent {
             self.drop_all(class, out);
         }
         out.route(self.tunnel(home_agent), permanent(Action::Open(class, kinds)));
+        if before.is_none() {
+            self.watch_early(home_agent, out);
+        }
         Some(class)
     }
 
@@ -192,9 +196,6 @@ impl ForeignAgent {
         let mut visitor = self.visitors.remove(&visit)?;
         let (host, home_agent) = visit;
         self.report_exit(visit, false, out);
-        if self.config.direct_tunnels {
-            self.watch_tunnels(host, out);
-        }
         if let Some(Opened { class, .. }) = self.opened.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);
         }
@@ -204,8 +205,11 @@ impl ForeignAgent {
             self.tunnels.rebind(Some(home_agent), None);
             self.end_reverse(host, reverse, out);
         }
-        if self.handoffs.arrivals.get(&host).is_some_and(|arrival| !arrival.is_pending()) {
+        let arrival = self.handoffs.arrivals.get(&host).map(Arrival::is_pending);
+        if arrival == Some(false) {
             self.handoffs.arrivals.remove(&host);
+        }
+        if arrival.is_some() || self.config.direct_tunnels {
             self.watch_tunnels(host, out);
         }
         Some(visitor)
