@@ -334,7 +334,9 @@ impl ForeignAgent {
         };
         let hosts: Vec<Ipv4Addr> =
             self.handoffs.arrivals.iter().filter(of_agent).map(|(host, _)| *host).collect();
-        hosts.into_iter().for_each(|host| self.watch_tunnels(host, out));
+        for host in hosts {
+            self.watch_tunnels(host, out);
+        }
     }
 
     /// Returns the route of packets out of tunnels of all hosts for a visitor, or for a mobile node that has left; `None` if the
