@@ -277,3 +277,45 @@ role = [
         assert!(!reasons(&smooth.records).contains_key("ttl_expired"));
     }
 }
+
+/// Returns how many datagrams were sent, how many did not arrive, and how many arrived more than once.
+fn counted(outcome: &Outcome) -> (usize, usize, usize) {
+    let mut all: BTreeMap<wire::PacketId, usize> = BTreeMap::new();
+    for record in &outcome.records {
+        match &record.what {
+            What::AppSent(packet) => _ = all.entry(*packet).or_default(),
+            What::AppReceived(packet) => *all.entry(*packet).or_default() += 1,
+            _ => {}
+        }
+    }
+    let missing = all.values().filter(|count| **count == 0).count();
+    (all.len(), missing, all.values().filter(|count| **count > 1).count())
+}
+
+/// The cell of the previous agent is cut, and its radio reports the loss of the link. With `when = "link-down"`, the agent holds back
+/// what arrives until the visitor is at another agent, or registers again. Each datagram then arrives once. With `always`, the agent
+/// also sends to the cut link: the ring has datagrams that have arrived, and none is sent again to a visitor that stays.
+#[test]
+fn packets_that_arrive_while_the_link_is_down_wait_at_the_agent() {
+    let leaves = event(4700, "cut", "cell = 2");
+    let stays = event(4200, "cut", "cell = 2") + &event(4500, "restore", "cell = 2");
+    let buffer = |when: &str| format!("mobile-ip.buffer={{when=\"{when}\",packets=56}}");
+    let (held, always) = (buffer("link-down"), buffer("always"));
+    for phase in phases() {
+        let count = |events: &str, [stop, duration]: [&str; 2], setting: &str| {
+            let text = changed(&[("stop = \"15s\"", &format!("stop = \"{stop}\""))]) + events;
+            let duration = format!("duration={duration}");
+            counted(&run_text_in(&text, &[&duration, "phase=100ms", setting], phase))
+        };
+        let none = "mobile-ip.smooth_handoff=true";
+        let [with, copies, without] =
+            [&*held, &*always, none].map(|setting| count(&leaves, ["7s", "7.4s"], setting));
+        assert!(with.1 <= 1 && with.2 == 0, "{with:?}");
+        assert!(copies.1 <= 1 && copies.2 >= 8, "{copies:?} with copies");
+        assert!(without.1 >= 30 && without.2 == 0, "{without:?} without a buffer");
+        let [with, copies, without] =
+            [&*held, &*always, none].map(|setting| count(&stays, ["4.8s", "5s"], setting));
+        assert!(with.1 <= 1 && with.2 == 0, "{with:?}");
+        assert!(copies.1 >= 29 && without.1 >= 29, "{copies:?} with copies, {without:?} without a buffer");
+    }
+}

@@ -101,6 +101,16 @@ impl RouteCache {
         self.hosts.len() - self.buried
     }
 
+    /// Returns the number of mappings. A host in a semisoft handoff has two until the older one has expired.
+    pub(crate) fn mappings(&self) -> usize {
+        let of_host = |entry: &Entry| match &entry.mapping {
+            Some(Mapping::Two(two)) if two.primary.is_some() => 2,
+            Some(_) => 1,
+            None => 0,
+        };
+        self.hosts.values().map(of_host).sum()
+    }
+
     /// Returns whether there is room for a mapping of this host. At most `capacity` hosts have a mapping. Including the
     /// hosts of which only the timestamp is kept, there are at most twice `capacity` hosts.
     pub(crate) fn has_room_for(&self, host: Ipv4Addr, capacity: usize) -> bool {

@@ -59,4 +59,8 @@ impl Role for Gateway {
     fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.node.holds(each);
     }
+
+    fn entries(&self) -> usize {
+        self.node.entries()
+    }
 }

@@ -605,6 +605,11 @@ impl Station {
         ])
     }
 
+    /// Returns the number of mappings and of delayed packets.
+    pub(crate) fn entries(&self) -> usize {
+        self.cache.mappings() + self.pooled
+    }
+
     pub(crate) fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         for entry in self.cache.hosts.values() {
             if let Some(Mapping::Two(two)) = &entry.mapping {
@@ -651,5 +656,9 @@ impl Role for Station {
 
     fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         Self::holds(self, each);
+    }
+
+    fn entries(&self) -> usize {
+        Self::entries(self)
     }
 }

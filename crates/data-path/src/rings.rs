@@ -183,3 +183,7 @@ impl Rings {
         Some((head(1), KeptPacket { owner, at: Instant(head(2)), iface: Iface(iface), tunnel, packet }))
     }
 }
+
+#[cfg(test)]
+#[path = "rings_tests.rs"]
+mod tests;

@@ -20,7 +20,11 @@ unsafe impl Send for Shared {}
 impl Shared {
     /// Maps the elements of an array map, whose size must be a multiple of eight bytes.
     pub(crate) fn new(map: BorrowedFd<'_>, info: &MapInfo) -> Result<Self> {
-        let words = info.value_size() as usize / 8 * info.max_entries() as usize;
+        Self::of_file(map, info.value_size() as usize / 8 * info.max_entries() as usize)
+    }
+
+    /// Maps this number of 64-bit numbers of a file.
+    pub(crate) fn of_file(file: BorrowedFd<'_>, words: usize) -> Result<Self> {
         // SAFETY: the kernel chooses an address that is free, and checks the length. Nothing else uses the memory.
         let at = unsafe {
             libc::mmap(
@@ -28,7 +32,7 @@ impl Shared {
                 words * 8,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
-                map.as_raw_fd(),
+                file.as_raw_fd(),
                 0,
             )
         };

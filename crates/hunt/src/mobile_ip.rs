@@ -27,8 +27,7 @@ pub(crate) fn table(draft: &Draft) -> String {
 /// Returns the line of the packets that foreign agents keep.
 fn buffer(Buffer { packets, is_paced, when, bytes, max_age_ms, .. }: Buffer) -> String {
     let drain = if is_paced { ", drain = \"paced\"" } else { "" };
-    let bytes =
-        bytes.map(|[own, all]| format!(", bytes = {own}, total_bytes = {all}")).unwrap_or_default();
+    let bytes = bytes.map(|[own, all]| format!(", bytes = {own}, total_bytes = {all}")).unwrap_or_default();
     let age = max_age_ms.map(|age| format!(", max_age = \"{age}ms\"")).unwrap_or_default();
     let when = match when {
         KeepWhen::Always => "",

@@ -304,30 +304,9 @@ pub fn draw(seed: u64) -> Options {
     let is_smooth = is("smooth", 30);
     let has_nonces = is("nonces", 30);
     let has_cache = is("cache", 30);
-    let interfaces = {
-        let mut dice = dice("interfaces");
-        let hysteresis_ms = if dice.percent(50) { 2000 } else { dice.octaves(1, 4000) };
-        Interfaces {
-            is_second_preferred: dice.percent(70),
-            hysteresis_ms,
-            is_make_before_break: dice.percent(70),
-        }
-    };
-    let buffer = {
-        let mut dice = dice("buffer");
-        let when = [KeepWhen::Always, KeepWhen::Always, KeepWhen::LinkDown, KeepWhen::Request];
-        let when = dice.pick(&when).unwrap_or(KeepWhen::Always);
-        let packets = if dice.percent(40) { 1 } else { dice.octaves(2, 64) };
-        let (is_paced, are_named) = (dice.percent(50), dice.percent(30));
-        let limit = dice.octaves(576, 60_000);
-        let bytes = dice.percent(30).then(|| [limit, dice.octaves(limit, 4 * limit)]);
-        let max_age_ms = dice.percent(30).then(|| dice.octaves(20, 10_000));
-        Buffer { packets, is_paced, when, are_named, bytes, max_age_ms }
-    };
-    let late = {
-        let mut dice = dice("late");
-        Late { percent: dice.between(1, 30), delay_ms: dice.octaves(10, 8000) }
-    };
+    let interfaces = draw_interfaces(&mut dice("interfaces"));
+    let buffer = draw_buffer(&mut dice("buffer"));
+    let late = draw_late(&mut dice("late"));
     let tunnel = match dice("tunnel").between(1, 10) {
         1..=6 => Tunnel::IpInIp,
         7..=8 => Tunnel::Minimal,
@@ -365,6 +344,30 @@ pub fn draw(seed: u64) -> Options {
             .filter(|_| care_of == CareOf::Agent && !overlaps && is("second-interface", 30)),
         hysteresis: (overlaps && is("hysteresis", 40)).then(|| dice("decibels").between(0, 20) as u8),
     }
+}
+
+fn draw_interfaces(dice: &mut Dice) -> Interfaces {
+    let hysteresis_ms = if dice.percent(50) { 2000 } else { dice.octaves(1, 4000) };
+    Interfaces {
+        is_second_preferred: dice.percent(70),
+        hysteresis_ms,
+        is_make_before_break: dice.percent(70),
+    }
+}
+
+fn draw_buffer(dice: &mut Dice) -> Buffer {
+    let when = [KeepWhen::Always, KeepWhen::Always, KeepWhen::LinkDown, KeepWhen::Request];
+    let when = dice.pick(&when).unwrap_or(KeepWhen::Always);
+    let packets = if dice.percent(40) { 1 } else { dice.octaves(2, 64) };
+    let (is_paced, are_named) = (dice.percent(50), dice.percent(30));
+    let limit = dice.octaves(576, 60_000);
+    let bytes = dice.percent(30).then(|| [limit, dice.octaves(limit, 4 * limit)]);
+    let max_age_ms = dice.percent(30).then(|| dice.octaves(20, 10_000));
+    Buffer { packets, bytes, max_age_ms, is_paced, when, are_named }
+}
+
+fn draw_late(dice: &mut Dice) -> Late {
+    Late { percent: dice.between(1, 30), delay_ms: dice.octaves(10, 8000) }
 }
 
 /// Draws what the agents of the router with this index offer.

@@ -494,7 +494,7 @@ impl Registrations {
     /// Checks the end of a previous foreign agent's tunnel: a care-of address that the mobile node has requested.
     fn forwarded(&self, at: Instant, host: HostId, outer: &Header, inner: &Header) -> Option<(Rule, String)> {
         let asked = self.asked.get(&inner.dst)?;
-        if self.has_special_tunnels && outer.dst == inner.dst {
+        if self.is_special(outer, inner) {
             return None;
         }
         let exit = match self.plant {
@@ -511,6 +511,11 @@ impl Registrations {
         })
     }
 
+    /// Returns whether a packet goes back to the home agent in a special tunnel.
+    fn is_special(&self, outer: &Header, inner: &Header) -> bool {
+        self.has_special_tunnels && outer.dst == inner.dst
+    }
+
     /// Checks a packet that a previous foreign agent has kept.
     fn kept_packet(
         &self,
@@ -521,7 +526,7 @@ impl Registrations {
         packet: PacketId,
     ) -> Option<(Rule, String)> {
         let asked = self.asked.get(&inner.dst)?;
-        let is_requested = |exit| asked.contains(&exit);
+        let is_requested = |exit| asked.contains(&exit) || self.is_special(outer, inner);
         let wrong = self.kept.check(at, (host, packet), inner.dst, outer.dst, is_requested, self.plant)?;
         Some((Rule::Kept, format!("{} sent {wrong}", self.name(host))))
     }

@@ -16,8 +16,6 @@ use wire::{Iface, Instant, Ipv4Addr, Packet, PacketId, tunnel, udp};
 /// Largest number of times that a packet may cross one link in one direction. If a host returns to a cell, a packet may
 /// follow it over the same link, and a semisoft handoff makes copies. A correct protocol needs fewer crossings.
 pub const CROSSINGS: u8 = 8;
-/// As [`CROSSINGS`], if links duplicate frames: a packet that is duplicated on four links crosses the next one 16 times.
-const DUPLICATED_CROSSINGS: u8 = 16;
 /// Largest number of findings of one kind that are kept.
 const KEPT: usize = 8;
 /// The type of a Registration Request (RFC 5944, section 3.3).
@@ -66,12 +64,20 @@ pub struct Watch {
     /// Whether each packet has a different identity. On Linux, packets with equal bytes have the same identity, for
     /// example two equal beacons.
     has_numbers: bool,
-    /// Whether links duplicate frames.
-    has_duplicates: bool,
+    /// The largest number of crossings of a link.
+    most_crossings: u8,
     /// The second radio of each host that has one.
     second: BTreeMap<HostId, Iface>,
     /// With the planted mistake [`Plant::Stuck`]: the times in which no request of a mobile host leaves by its first radio.
     pub(crate) stuck: BTreeMap<String, Vec<(Instant, Instant)>>,
+}
+
+/// Returns the largest number of times that a packet may cross a link in this scenario. Links that duplicate frames double
+/// [`CROSSINGS`], and so does one whose duplicates are late: kept packets follow a host with all their copies.
+fn most_crossings(scenario: &str) -> u8 {
+    let late = scenario.matches("\nduplicate_delay = ").count();
+    let all = scenario.matches("\nduplicate = ").count();
+    CROSSINGS << u8::from(late > 0) << u8::from(all > late)
 }
 
 impl Watch {
@@ -107,7 +113,7 @@ impl Watch {
             over: false,
             now: Instant::ZERO,
             has_numbers: true,
-            has_duplicates: plan.text.contains("\nduplicate = "),
+            most_crossings: most_crossings(&plan.text),
             second: interfaces_named(plan, "air2"),
             stuck: BTreeMap::new(),
         }
@@ -183,7 +189,7 @@ impl Watch {
         // All fragments of a datagram have one identity. Only the first of them counts.
         let is_later = is_later_fragment(&packet.bytes);
         *count = count.saturating_add(if is_planted { 20 } else { u8::from(!is_later) });
-        let most = if self.has_duplicates { DUPLICATED_CROSSINGS } else { CROSSINGS };
+        let most = self.most_crossings;
         if *count > most && !packet.link.dst.is_group() {
             *count = 0;
             let text = format!(

@@ -403,7 +403,8 @@ impl Fabric {
     }
 
     /// Separates the duplicate of a frame if it arrives later than the frame. Returns the flight of the frame, and that of
-    /// the duplicate, as if its sender had sent it later. The caller calls this before it schedules a flight with more than
+    /// the duplicate. A duplicate in a cell is received as if its sender sent it later: it is lost if the sender has left the cell.
+    /// One on a wire is lost if the wire was cut in the meantime. The caller calls this before it schedules a flight with more than
     /// one copy.
     pub fn split(&self, flight: Flight) -> (Flight, Option<Flight>) {
         let delay = match flight.way {

@@ -100,7 +100,7 @@ fn chance_loses_and_doubles() {
     assert_eq!(fly(&mut doubling, Instant::ZERO, S, BYTES).copies, 2);
 }
 
-/// The second copy arrives later, and only if the link is whole then.
+/// The second copy arrives later than the first one.
 #[test]
 fn a_duplicate_may_be_late() {
     let delay = Duration::from_millis(50);

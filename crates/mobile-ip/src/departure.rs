@@ -22,6 +22,9 @@ const LEFT: usize = 8;
 /// The number of last Binding Updates whose acknowledgement ends the repetitions (not from the draft).
 const RECENT: usize = 8;
 
+/// The maximum number of handoffs whose Binding Updates are repeated at one time (not from the draft).
+const FOLLOWED: usize = 4;
+
 /// The settings of smooth handoffs of a mobile node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -81,6 +84,66 @@ impl AgentKeys {
     }
 }
 
+/// The handoffs from foreign agents that have not acknowledged them, the oldest first. Each agent forwards to the next one: the
+/// Binding Update for an earlier agent has the care-of address to which the mobile node moved from there.
+#[derive(Debug, Default)]
+pub(crate) struct Departures(Vec<Departure>);
+
+impl Departures {
+    /// Begins or continues the handoff from `previous`, as [`Departure::begin`] does. Returns the extension for the new agent. If
+    /// more than [`FOLLOWED`] handoffs wait, the oldest is forgotten. At home, those before `previous` are forgotten: the packets that
+    /// they would save go to an agent that forwards nothing.
+    pub(crate) fn begin(
+        &mut self,
+        now: Instant,
+        previous: Ipv4Addr,
+        request: &Request,
+        association: &Association,
+        settings: &Settings,
+    ) -> Extension {
+        let place = self.0.iter().position(|known| known.previous == previous);
+        let before = place.map(|place| self.0.remove(place));
+        if request.lifetime == 0 {
+            self.0.clear();
+        } else if self.0.len() >= FOLLOWED {
+            self.0.remove(0);
+        }
+        let (departure, extension) = Departure::begin(now, before, previous, request, association, settings);
+        self.0.push(departure);
+        extension
+    }
+
+    /// Forgets the handoff from an agent: the mobile node is back, or the agent has acknowledged it.
+    pub(crate) fn end(&mut self, agent: Ipv4Addr) {
+        self.0.retain(|departure| departure.previous != agent);
+    }
+
+    /// Forgets the handoffs from agents that do not forward packets any more.
+    pub(crate) fn end_old(&mut self, now: Instant) {
+        self.0.retain(|departure| departure.ends > now);
+    }
+
+    /// Returns the handoff from an agent; `None` if it has acknowledged the handoff, or there was none.
+    pub(crate) fn of(&self, agent: Ipv4Addr) -> Option<&Departure> {
+        self.0.iter().find(|departure| departure.previous == agent)
+    }
+
+    /// Returns the last handoff; `None` if none waits.
+    pub(crate) fn last(&mut self) -> Option<&mut Departure> {
+        self.0.last_mut()
+    }
+
+    /// Returns the handoffs whose Binding Update is to be sent now.
+    pub(crate) fn due_at(&mut self, now: Instant) -> impl Iterator<Item = &mut Departure> {
+        self.0.iter_mut().filter(move |departure| departure.due <= now)
+    }
+
+    /// Returns when the next Binding Update is sent again, or the next handoff ends; `None` if none waits.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.0.iter().map(|departure| departure.due.min(departure.ends)).min()
+    }
+}
+
 /// The handoff from a foreign agent that has not acknowledged it.
 #[derive(Debug)]
 pub(crate) struct Departure {
@@ -101,10 +164,10 @@ pub(crate) struct Departure {
 }
 
 impl Departure {
-    /// Begins or continues the handoff from `previous` with this request, which does not have its later extensions yet.
+    /// Begins the handoff from `previous` with this request, or continues `before`. The request does not have its later extensions yet.
     /// Returns the handoff, and the extension for the new agent. With a request that ends the registration, the previous agent
     /// is asked to forward nothing, and the mobile node itself has to send the Binding Update.
-    pub(crate) fn begin(
+    fn begin(
         now: Instant,
         before: Option<Self>,
         previous: Ipv4Addr,
@@ -116,7 +179,6 @@ impl Departure {
         let lifetime = if is_end { 0 } else { settings.lifetime.min(request.lifetime) };
         let said = PreviousAgent::new(request, lifetime, previous, association, &settings.numbers);
         let update = said.update(request, &settings.numbers);
-        let before = before.filter(|before| before.previous == previous);
         let mut identifications =
             before.as_ref().map(|before| before.identifications.clone()).unwrap_or_default();
         if identifications.len() >= RECENT {
@@ -157,16 +219,6 @@ impl Departure {
         std::mem::take(&mut self.is_new).then_some((self.previous, self.update.care_of))
     }
 
-    /// Returns when the Binding Update is sent again, or the handoff ends.
-    pub(crate) fn due(&self) -> Instant {
-        self.due.min(self.ends)
-    }
-
-    /// Returns whether the previous agent forwards no packets any more.
-    pub(crate) fn has_ended(&self, now: Instant) -> bool {
-        self.ends <= now
-    }
-
     /// Returns the Binding Update from `home` to send now, as a datagram, and how often it was sent with this one. The next
     /// pause is twice as long.
     pub(crate) fn repeat(&mut self, now: Instant, home: Ipv4Addr, numbers: &Numbers) -> (Vec<u8>, u32) {
@@ -176,21 +228,13 @@ impl Departure {
         (Binding::Update(self.update.clone()).datagram(home, self.previous, numbers), self.repeated)
     }
 
-    /// Checks whether a Binding Acknowledge from `from` ends the handoff. A refusal of an update that is not the last one does
-    /// not. Fails with the reason to drop the message.
-    pub(crate) fn acknowledged(
-        &self,
-        from: Ipv4Addr,
-        message: &Acknowledge,
-        numbers: &Numbers,
-    ) -> Result<(), Reason> {
+    /// Checks whether a Binding Acknowledge from the previous agent ends the handoff. A refusal of an update that is not the last
+    /// one does not. Fails with the reason to drop the message.
+    pub(crate) fn acknowledged(&self, message: &Acknowledge, numbers: &Numbers) -> Result<(), Reason> {
         let is_last = message.identification == self.update.identification;
         let is_known = message.identification.is_some_and(|one| self.identifications.contains(&one));
         let is_accepted = message.status.0 < 128;
-        if from != self.previous || message.home != self.update.home {
-            return Err(STALE_ACKNOWLEDGE);
-        }
-        if !is_known || !(is_last || is_accepted) {
+        if message.home != self.update.home || !is_known || !(is_last || is_accepted) {
             return Err(STALE_ACKNOWLEDGE);
         }
         if !message.verify(numbers.smooth_authentication, &self.association, numbers) {
@@ -214,4 +258,65 @@ pub(crate) fn control(
     message.sign(association, numbers);
     let [from, to] = ends.map(|address| SocketAddrV4::new(address, PORT));
     datagram(from, to, ipv4::DEFAULT_TTL, &message.emit(numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Algorithm, RequestFlags};
+
+    const HOME: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+
+    fn agent(number: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 3, number, 1)
+    }
+
+    /// The mobile node moves from one agent to the next one, or home.
+    fn moves(departures: &mut Departures, at: u64, from: u8, to: Option<u8>) {
+        let numbers = Numbers::default();
+        let settings = Settings { is_on: true, has_distributed_keys: false, lifetime: 60, numbers };
+        let association =
+            Association { spi: 300, algorithm: Algorithm::HmacSha256, key: auth::Key::new([1; 16]) };
+        let request = Request {
+            flags: RequestFlags(0),
+            lifetime: if to.is_some() { 300 } else { 0 },
+            home: HOME,
+            home_agent: Ipv4Addr::new(10, 1, 0, 2),
+            care_of: to.map_or(HOME, agent),
+            identification: at,
+            extensions: Vec::new(),
+        };
+        departures.end(request.care_of);
+        departures.begin(Instant::from_millis(at), agent(from), &request, &association, &settings);
+    }
+
+    fn waiting(departures: &Departures) -> Vec<Ipv4Addr> {
+        departures.0.iter().map(|departure| departure.previous).collect()
+    }
+
+    #[test]
+    fn the_last_handoffs_are_followed_each_at_its_time() {
+        let mut departures = Departures::default();
+        for number in 1..=3 {
+            moves(&mut departures, 1000 * u64::from(number), number, Some(number + 1));
+        }
+        assert_eq!(waiting(&departures), [agent(1), agent(2), agent(3)]);
+        assert_eq!(departures.due(), Some(Instant::from_millis(2000)), "1 s after the first handoff");
+        let at = Instant::from_millis(3000);
+        let due: Vec<_> = departures.due_at(at).map(|it| (it.previous, it.update.care_of)).collect();
+        assert_eq!(due, [(agent(1), agent(2)), (agent(2), agent(3))], "each leads to the next one");
+        for number in 4..=6 {
+            moves(&mut departures, 1000 * u64::from(number), number, Some(number + 1));
+        }
+        assert_eq!(waiting(&departures), [3, 4, 5, 6].map(agent), "at most four");
+        // Another request for the same handoff does not make it a later one of two.
+        moves(&mut departures, 6500, 6, Some(7));
+        assert_eq!(waiting(&departures), [3, 4, 5, 6].map(agent));
+        moves(&mut departures, 7000, 7, Some(5));
+        assert_eq!(waiting(&departures), [3, 4, 6, 7].map(agent), "the node is back at agent 5");
+        departures.end_old(Instant::from_millis(64_000));
+        assert_eq!(waiting(&departures), [6, 7].map(agent), "the others forward nothing any more");
+        moves(&mut departures, 65_000, 5, None);
+        assert_eq!(waiting(&departures), [agent(5)], "at home");
+    }
 }

@@ -1,4 +1,4 @@
-//! A rate limit for answers: at least one second passes between two answers to the same peer or request.
+//! Rate limits for messages: at least one second passes between two messages to the same peer, or because of the same request.
 
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
@@ -7,6 +7,8 @@ use wire::{Duration, Instant};
 /// request is answered.
 const CAPACITY: usize = 1024;
 const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause of a limit whose pauses double (not from an RFC).
+const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 
 /// The times of the last answers, by a key that identifies the peer or the request. Old entries are removed when there
 /// is no room.
@@ -34,6 +36,48 @@ impl<K: Ord> Limiter<K> {
             self.0.insert(who, now);
         }
         room
+    }
+}
+
+/// A rate limit for messages that are repeated because the peer does not react: the pause between two messages doubles from
+/// [`PAUSE`] up to [`LONGEST_PAUSE`]. Of at most [`CAPACITY`] peers, as for [`Limiter`].
+#[derive(Debug)]
+pub(crate) struct Doubling<K>(BTreeMap<K, Waits>);
+
+/// When a peer may get the next message, and the pause after that message.
+#[derive(Clone, Copy, Debug)]
+struct Waits {
+    next: Instant,
+    pause: Duration,
+}
+
+impl<K> Default for Doubling<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord> Doubling<K> {
+    /// Returns whether `who` may get a message now. If so, records the message.
+    pub(crate) fn may(&mut self, now: Instant, who: K) -> bool {
+        let known = self.0.get(&who).copied();
+        if known.is_some_and(|known| now < known.next) {
+            return false;
+        }
+        if self.0.len() >= CAPACITY && known.is_none() {
+            self.0.retain(|_, waits| now < waits.next);
+        }
+        let room = self.0.len() < CAPACITY || known.is_some();
+        if room {
+            let pause = known.map_or(PAUSE, |known| known.pause);
+            self.0.insert(who, Waits { next: now + pause, pause: (pause * 2).min(LONGEST_PAUSE) });
+        }
+        room
+    }
+
+    /// Forgets the messages to all peers for which this is false.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(&K) -> bool) {
+        self.0.retain(|who, _| is_kept(who));
     }
 }
 
@@ -83,6 +127,26 @@ mod tests {
         }
         assert!(!limiter.may(Instant::from_millis(1500), CAPACITY));
         assert!(limiter.may(Instant::from_millis(2000), CAPACITY), "the first is a second old");
+    }
+
+    #[test]
+    fn the_pause_doubles_until_the_peer_is_forgotten() {
+        let mut limit = Doubling::default();
+        let mut at = 0;
+        for pause in [1, 2, 4, 8, 16, 32, 64, 64] {
+            assert!(limit.may(Instant::from_millis(at), 1), "at {at} ms");
+            at += pause * 1000;
+            assert!(!limit.may(Instant::from_millis(at - 1), 1), "1 ms before {at} ms");
+        }
+        assert!(limit.may(Instant::from_millis(at - 1), 2), "another peer");
+        limit.retain(|who| *who == 2);
+        assert!(limit.may(Instant::from_millis(at - 1), 1));
+        assert!(limit.may(Instant::from_millis(at + 999), 1), "the pause is 1 s again");
+        for who in 3..=CAPACITY {
+            assert!(limit.may(Instant::from_millis(at), who));
+        }
+        assert!(!limit.may(Instant::from_millis(at), 0), "no room");
+        assert!(limit.may(Instant::from_millis(at + 1000), 0), "the pauses of others have passed");
     }
 
     #[test]

@@ -536,7 +536,7 @@ impl MobileNode {
         }
         self.timers.set(Timer::Retry, retry);
         self.timers.stop(Timer::Renew);
-        self.follow_departure(now, out);
+        self.follow_departures(now, out);
     }
 
     fn registration(
@@ -678,7 +678,7 @@ impl MobileNode {
                 Timer::Retry => self.retry(now, out),
                 Timer::Renew => self.renew(now, out),
                 Timer::Expire => self.expire(now, out),
-                Timer::Update => self.follow_departure(now, out),
+                Timer::Update => self.follow_departures(now, out),
                 Timer::HomeAddress => self.repeat_home_address(out),
                 Timer::Interface => {} // the interfaces are reviewed after each input
             }
@@ -776,5 +776,10 @@ impl Role for MobileNode {
         let several = (!self.others.is_empty()).then_some(("interfaces", all));
         let own = first.into_iter().chain(self.registrar.status()).chain(last).chain(tunnels);
         Value::map(own.chain(several))
+    }
+
+    /// Returns 1 if the mobile node has a registration.
+    fn entries(&self) -> usize {
+        usize::from(self.registrar.care_of().is_some())
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::clock::Clock;
 use crate::config::{Associations, Replay};
-use crate::departure::{self, AgentKeys, Departure, Settings};
+use crate::departure::{self, AgentKeys, Departures, Settings};
 use crate::encapsulation::{self, ALTERNATES};
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
@@ -165,8 +165,8 @@ pub(crate) struct Registrar {
     expected: Duration,
     current: Option<Held>,
     smooth: Settings,
-    /// The smooth handoff that the previous agent has not acknowledged; `None` if there is none.
-    departure: Option<Departure>,
+    /// The smooth handoffs that previous agents have not acknowledged.
+    departures: Departures,
     /// The last foreign agent that got a request since one was accepted, if it is not that of the registration.
     asked: Option<Ipv4Addr>,
     /// The distributed keys with the agent of the registration and with `asked`.
@@ -213,7 +213,7 @@ impl Registrar {
             expected: expected_round_trip,
             current: None,
             smooth,
-            departure: None,
+            departures: Departures::default(),
             asked: None,
             keys: AgentKeys::default(),
         }
@@ -224,14 +224,9 @@ impl Registrar {
         self.foreign_agents.first(agent).or_else(|| self.keys.with(agent))
     }
 
-    /// Returns the smooth handoff that the previous agent has not acknowledged; `None` if there is none.
-    pub(crate) const fn departure(&mut self) -> &mut Option<Departure> {
-        &mut self.departure
-    }
-
-    /// Returns when [`Self::departure`] needs attention.
-    pub(crate) fn departure_due(&self) -> Option<Instant> {
-        self.departure.as_ref().map(Departure::due)
+    /// Returns the smooth handoffs that previous agents have not acknowledged.
+    pub(crate) const fn departures(&mut self) -> &mut Departures {
+        &mut self.departures
     }
 
     /// Returns the foreign agent that the node leaves by registering with the target, and the association with it; `None` if no
@@ -446,14 +441,9 @@ impl Registrar {
         if encapsulating && flags.has(RequestFlags::REVERSE) {
             request.extensions.push(Extension::encapsulating_delivery());
         }
-        if self.departure.as_ref().is_some_and(|departure| departure.previous == agent) {
-            self.departure = None; // the node is back
-        }
+        self.departures.end(agent); // if the node is back
         if let Some((previous, association)) = self.leaves() {
-            let before = self.departure.take();
-            let (departure, extension) =
-                Departure::begin(now, before, previous, &request, &association, &self.smooth);
-            self.departure = Some(departure);
+            let extension = self.departures.begin(now, previous, &request, &association, &self.smooth);
             if agent != home_agent && names_previous(self.attempts) {
                 request.extensions.push(extension);
             }

@@ -14,6 +14,8 @@ mod floods;
 mod handoffs;
 #[path = "refusals/keys.rs"]
 mod keys;
+#[path = "refusals/limits.rs"]
+mod limits;
 #[path = "refusals/mobile_node.rs"]
 mod mobile_node_alone;
 #[path = "refusals/order.rs"]

@@ -57,6 +57,11 @@ pub const HANDOFF_FAILED: &str = "handoff_failed";
 /// `srtt` in `ns`. Each mark has the ends of the connection in `local` and `peer`.
 pub const TCP: &str = "tcp";
 
+/// The role name in marks of the node itself.
+pub const NODE: &str = "node";
+/// The name of the mark with the number of entries that the roles of a node hold (`count`), if the node records it.
+pub const ENTRIES: &str = "entries";
+
 /// The begin or end of a stage of a handoff. Begin and end are separate events, so that a missing one is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Span {

@@ -329,3 +329,54 @@ fn a_packet_of_a_role_to_its_own_host_reaches_the_role_that_listens() {
         assert_eq!((received, to_host), expected);
     }
 }
+
+/// With `record_state`, the node records the entries of its roles after its first input, and when their number changes.
+#[test]
+fn a_node_records_its_entries_only_if_required_and_only_changes() {
+    #[derive(Debug)]
+    struct Holder(usize);
+    impl Role for Holder {
+        fn name(&self) -> &'static str {
+            "holder"
+        }
+        fn verbs(&self) -> &[&'static str] {
+            &["hold", "nothing"]
+        }
+        fn handle(&mut self, _: Instant, input: Input<'_>, _: &mut Outbox) {
+            if let Input::Command(_, command) = input
+                && command.verb == "hold"
+            {
+                self.0 += 2;
+            }
+        }
+        fn deadline(&self) -> Option<Instant> {
+            None
+        }
+        fn status(&self) -> Value {
+            Value::None
+        }
+        fn entries(&self) -> usize {
+            self.0
+        }
+    }
+    let counts = |records: bool| {
+        let mut node =
+            Node::new(vec![Box::new(Holder(1)), Box::new(Holder(4)), Box::new(Keeper::default())], vec![OWN]);
+        let mut out = Outbox::default();
+        if records {
+            node.record_state();
+        }
+        node.handle(Instant::ZERO, Input::Start(&Boot::default()), &mut out);
+        for verb in ["nothing", "hold", "nothing", "hold"] {
+            let command = Command { verb: verb.to_owned(), args: Value::None };
+            node.handle(Instant::ZERO, Input::Command(CommandId(1), &command), &mut out);
+        }
+        let counts = acts(&mut out).into_iter().filter_map(|act| match act {
+            Act::Mark(Mark { role: "node", name: "entries", fields, .. }) => fields[0].1.as_int(),
+            _ => None,
+        });
+        counts.collect::<Vec<_>>()
+    };
+    assert_eq!(counts(true), [5, 7, 9]);
+    assert!(counts(false).is_empty());
+}

@@ -37,6 +37,9 @@ pub struct HostConfig {
     /// The error of the host's wall clock.
     #[serde(default)]
     pub clock: crate::ClockConfig,
+    /// Whether the host records the number of entries that its roles hold for mobile hosts, at each change; default false.
+    #[serde(default)]
+    pub record_state: bool,
     /// The parameters of the host's daemon. The simulator ignores them.
     #[serde(default)]
     pub daemon: DaemonConfig,
@@ -191,6 +194,9 @@ impl HostConfig {
                 .map_err(|error| KeyError::new(format!("route[{index}].{}", error.key), error.problem))?;
             let key = RouteKey { class: None, src: Prefix::ANY, dst: route.to };
             node.set_route(Instant::ZERO, key, Route::new(Action::Forward(hop), Lifetime::Permanent));
+        }
+        if self.record_state {
+            node.record_state();
         }
         Ok(node)
     }
@@ -384,7 +390,18 @@ mod tests {
                 assert!(page.contains(&format!("`{key}`")), "{key}");
             }
         }
-        for key in ["name", "addresses", "interface", "route", "role", "seed", "tcp", "clock", "daemon"] {
+        for key in [
+            "name",
+            "addresses",
+            "interface",
+            "route",
+            "role",
+            "seed",
+            "tcp",
+            "clock",
+            "record_state",
+            "daemon",
+        ] {
             assert!(page.contains(&format!("| `{key}` |")), "{key}");
         }
     }

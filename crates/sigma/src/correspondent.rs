@@ -85,4 +85,8 @@ impl Role for Correspondent {
     fn status(&self) -> Value {
         Value::map([("associations", self.transport.status())])
     }
+
+    fn entries(&self) -> usize {
+        self.transport.further_addresses()
+    }
 }

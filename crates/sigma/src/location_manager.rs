@@ -622,4 +622,9 @@ impl Role for LocationManager {
         let answers = self.answers.iter().map(|(what, count)| ((*what).to_owned(), Value::from(*count)));
         Value::map([("places", Value::Map(known.collect())), ("answers", Value::Map(answers.collect()))])
     }
+
+    /// Returns the number of registered addresses.
+    fn entries(&self) -> usize {
+        self.entries.iter().map(|entry| entry.location.addresses.len()).sum()
+    }
 }

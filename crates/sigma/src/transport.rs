@@ -160,6 +160,14 @@ impl Transport {
         }
     }
 
+    /// Returns the number of addresses of associations beyond the first of this host and the first of the peer.
+    pub(crate) fn further_addresses(&self) -> usize {
+        let of_one = |(_, association): (AssociationId, &Association)| {
+            association.local_addresses().skip(1).count() + association.paths().skip(1).count()
+        };
+        self.endpoint.associations().map(of_one).sum()
+    }
+
     /// Returns the status of each association: its state, this host's addresses, the peer's addresses with their
     /// states, and counts of retransmissions.
     pub(crate) fn status(&self) -> Value {

@@ -294,13 +294,14 @@ impl Connection {
     /// fit beside the timestamps and one byte of payload (RFC 2018, section 3; RFC 2883, section 4).
     #[inline]
     fn blocks(&self) -> Blocks {
-        let nothing = self.receive.beyond.is_empty() && self.receive.duplicate.is_none();
+        let nothing = !self.receive.has_gap() && self.receive.duplicate.is_none();
         if nothing || !self.sack { Blocks::default() } else { self.blocks_beyond() }
     }
 
     #[inline(never)] // keeps the fast path for segments in order small
     fn blocks_beyond(&self) -> Blocks {
-        let beyond = self.receive.beyond.blocks();
+        let fin = self.receive.fin.filter(|_| !self.receive.finished);
+        let beyond = self.receive.beyond.blocks(fin);
         let mut blocks: Blocks =
             self.receive.duplicate.into_iter().chain(beyond.as_slice().iter().copied()).collect();
         let room =
@@ -349,7 +350,8 @@ impl Connection {
         }
         // A closed window accepts no data, but the control bits and the acknowledgment of a segment are processed.
         let closed = self.receive.window() == 0 && segment.seq == self.receive.next;
-        if !closed && !self.receive.acceptable(segment.seq, segment.len()) {
+        let known = self.is_known(segment);
+        if !closed && !known && !self.receive.acceptable(segment.seq, segment.len()) {
             self.unacceptable(now, segment);
             return;
         }
@@ -367,7 +369,23 @@ impl Connection {
         if !segment.has(Flags::ACK) || !self.acknowledged(now, segment) {
             return;
         }
-        self.data(now, segment, closed);
+        if !known {
+            self.data(now, segment, closed);
+        } else if !segment.is_empty() {
+            self.unacceptable(now, segment);
+        }
+    }
+
+    /// Returns whether a segment ends below the window, but not below the last acknowledgment sent, so that the peer may
+    /// not have got an acknowledgment of it. Returns false without the profile's `echo_duplicates`.
+    fn is_known(&self, segment: &Segment<'_>) -> bool {
+        let Some(clocks) = self.clocks.as_ref().filter(|_| self.profile.echo_duplicates) else {
+            return false;
+        };
+        let end = segment.seq.plus(segment.len());
+        let old = segment.seq.before(self.receive.next) && !end.after(self.receive.next);
+        let open = self.state.synchronized() && self.state != State::TimeWait;
+        open && old && !end.before(clocks.last_ack)
     }
 
     /// Returns whether the timestamp of a segment permits its processing (RFC 7323). A segment without a timestamp is

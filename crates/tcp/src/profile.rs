@@ -70,6 +70,11 @@ pub struct Profile {
     pub timestamps: bool,
     /// The tick of the timestamp clock (RFC 7323, section 5.4: from 1 ms to 1 s).
     pub timestamp_tick: Duration,
+    /// Whether a segment that has arrived before is processed, although it ends below the window, if it ends at or above
+    /// the last acknowledgment sent: its timestamp is echoed, and its acknowledgment counts (Linux: `tcp_sequence`). It
+    /// has an effect only if timestamps are used. RFC 7323, section 5.3, rejects such a segment (R2) before its timestamp
+    /// counts (R3).
+    pub echo_duplicates: bool,
     /// Whether selective acknowledgments are offered, and sent if the peer offers them (RFC 2018). The sender uses
     /// those of the peer only with [`Recovery::Sack`] and [`Recovery::Segments`].
     pub sack: bool,
@@ -153,6 +158,7 @@ impl Profile {
             window_shift: None,
             timestamps: false,
             timestamp_tick: Duration::from_millis(1),
+            echo_duplicates: false,
             sack: false,
             dsack: false,
             window_growth: false,
@@ -203,6 +209,7 @@ impl Profile {
             estimator: Estimator::Linux,
             timing: Timing::Wheel(Wheel::LINUX),
             timestamps: true,
+            echo_duplicates: true,
             sack: true,
             dsack: true,
             quick_again: true,

@@ -21,8 +21,8 @@ impl Piece {
     }
 }
 
-/// Data beyond gaps. Pieces are sorted and do not overlap. `recent` has the sequence numbers at which data last
-/// arrived, the most recent first.
+/// Data beyond gaps. Pieces are sorted and do not overlap. `recent` has the sequence numbers at which data or a FIN last
+/// arrived, the most recent first. The functions with a parameter `fin` count a FIN with this number as one byte of data.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Reassembly {
     pieces: Vec<Piece>,
@@ -73,9 +73,7 @@ impl Reassembly {
     /// sends them again.
     pub(crate) fn keep(&mut self, mut from: Seq, mut rest: &[u8]) {
         if !rest.is_empty() {
-            self.recent.retain(|place| *place != from);
-            self.recent.insert(0, from);
-            self.recent.truncate(RECENT);
+            self.note(from);
         }
         let mut at = 0;
         while let Some(piece) = self.pieces.get(at).filter(|_| !rest.is_empty()) {
@@ -99,20 +97,27 @@ impl Reassembly {
         }
     }
 
+    /// Notes that data or a FIN arrived at `place`.
+    pub(crate) fn note(&mut self, place: Seq) {
+        self.recent.retain(|known| *known != place);
+        self.recent.insert(0, place);
+        self.recent.truncate(RECENT);
+    }
+
     /// Returns the part of `from..end` that is stored already: the overlap with the first run of data in this range
     /// (RFC 2883, section 4). Returns `None` if nothing in this range is stored.
-    pub(crate) fn known(&self, from: Seq, end: Seq) -> Option<(Seq, Seq)> {
-        let first = self.pieces.get(self.pieces.partition_point(|piece| !piece.end().after(from)))?;
-        let begin = from.latest(first.from);
-        let (_, run_end) = self.run(begin)?;
+    pub(crate) fn known(&self, from: Seq, end: Seq, fin: Option<Seq>) -> Option<(Seq, Seq)> {
+        let piece = self.pieces.get(self.pieces.partition_point(|piece| !piece.end().after(from)));
+        let begin = from.latest(piece.map(|piece| piece.from).or(fin)?);
+        let (_, run_end) = self.run(begin, fin)?;
         begin.before(end).then(|| (begin, if run_end.before(end) { run_end } else { end }))
     }
 
     /// Returns at most four runs of data as SACK blocks, the most recent arrival first (RFC 2018, section 4).
-    pub(crate) fn blocks(&self) -> Blocks {
+    pub(crate) fn blocks(&self, fin: Option<Seq>) -> Blocks {
         let mut blocks = Blocks::default();
         for place in &self.recent {
-            let Some((from, end)) = self.run(*place) else { continue };
+            let Some((from, end)) = self.run(*place, fin) else { continue };
             if !blocks.as_slice().contains(&(from, end)) && !blocks.push(from, end) {
                 break;
             }
@@ -120,9 +125,22 @@ impl Reassembly {
         blocks
     }
 
+    /// Returns the run of adjacent data that contains the sequence number `place`, half-open; `None` if no data contains
+    /// it.
+    fn run(&self, place: Seq, fin: Option<Seq>) -> Option<(Seq, Seq)> {
+        let Some(fin) = fin else { return self.data_run(place) };
+        let after = (fin, fin.plus(1));
+        let before = if place == fin { self.data_run(fin.minus(1)) } else { self.data_run(place) };
+        match before {
+            Some((from, end)) if end == fin => Some((from, after.1)),
+            _ if place == fin => Some(after),
+            run => run,
+        }
+    }
+
     /// Returns the run of adjacent pieces that contains the sequence number `place`, half-open; `None` if no piece
     /// contains it.
-    fn run(&self, place: Seq) -> Option<(Seq, Seq)> {
+    fn data_run(&self, place: Seq) -> Option<(Seq, Seq)> {
         let behind = self.pieces.partition_point(|piece| !piece.from.after(place));
         let mut first = behind.checked_sub(1)?;
         let piece = self.pieces.get(first).filter(|piece| piece.end().after(place))?;
@@ -163,7 +181,7 @@ mod tests {
     use super::*;
 
     fn blocks(held: &Reassembly) -> Vec<(u32, u32)> {
-        held.blocks().as_slice().iter().map(|(from, end)| (from.0, end.0)).collect()
+        held.blocks(None).as_slice().iter().map(|(from, end)| (from.0, end.0)).collect()
     }
 
     /// The first block contains the segment that caused the acknowledgment; the others are sorted by their last growth
@@ -205,10 +223,28 @@ mod tests {
         for at in [2000, 3000, 6000] {
             held.keep(Seq(at), &[0; 1000]);
         }
-        let known = |from, end| held.known(Seq(from), Seq(end)).map(|(from, end)| (from.0, end.0));
+        let known = |from, end| held.known(Seq(from), Seq(end), None).map(|(from, end)| (from.0, end.0));
         assert_eq!((known(1000, 2000), known(4000, 6000), known(7000, 8000)), (None, None, None));
         assert_eq!((known(2000, 3000), known(2500, 3500)), (Some((2000, 3000)), Some((2500, 3500))));
         assert_eq!((known(1000, 2100), known(3500, 4500)), (Some((2000, 2100)), Some((3500, 4000))));
         assert_eq!(known(1000, 9000), Some((2000, 4000)), "the first run alone");
+    }
+
+    /// A FIN beyond a gap is reported like a byte of data: alone, or at the end of the data before it.
+    #[test]
+    fn a_fin_beyond_a_gap_is_part_of_a_block() {
+        let (mut held, fin) = (Reassembly::default(), Some(Seq(3000)));
+        let blocks = |held: &Reassembly| {
+            held.blocks(fin).as_slice().iter().map(|(from, end)| (from.0, end.0)).collect::<Vec<_>>()
+        };
+        held.note(Seq(3000));
+        assert_eq!(blocks(&held), [(3000, 3001)]);
+        assert_eq!(held.known(Seq(2500), Seq(3001), fin), Some((Seq(3000), Seq(3001))));
+        assert_eq!(held.known(Seq(2500), Seq(3000), fin), None, "the data before it");
+        held.keep(Seq(1000), &[0; 500]);
+        assert_eq!(blocks(&held), [(1000, 1500), (3000, 3001)]);
+        held.keep(Seq(2000), &[0; 1000]);
+        assert_eq!(blocks(&held), [(2000, 3001), (1000, 1500)]);
+        assert_eq!(held.known(Seq(2500), Seq(3001), fin), Some((Seq(2500), Seq(3001))));
     }
 }

@@ -207,13 +207,14 @@ impl Receiver {
             return false;
         }
         let end = seq.plus(bytes.len() as u32);
+        let (gap_before, fin_before) = (self.has_gap(), self.fin);
         if fin && self.fin.is_none() && !end.before(self.next) && !end.after(self.edge) {
             self.fin = Some(end);
         }
-        let gap_before = !self.beyond.is_empty();
         let (from, fresh) = self.inside(seq, bytes);
         let in_order = from == self.next && !fresh.is_empty();
-        self.report(seq, from, fresh.len());
+        let ends = fin && self.fin == Some(end);
+        self.report(seq, from, from.plus(fresh.len() as u32 + u32::from(ends)), fin_before);
         if !fresh.is_empty()
             && self.growth.as_mut().is_some_and(|growth| growth.came(now, bytes.len(), self.unread.len()))
         {
@@ -223,6 +224,9 @@ impl Receiver {
             self.append(fresh);
         } else {
             self.beyond.keep(from, fresh);
+            if ends && fresh.is_empty() {
+                self.beyond.note(end);
+            }
         }
         let reached = self.fin.is_some_and(|fin| !self.next.before(fin));
         if reached {
@@ -241,14 +245,20 @@ impl Receiver {
         reached
     }
 
+    /// Returns whether data or a FIN has arrived beyond a gap.
+    pub(crate) const fn has_gap(&self) -> bool {
+        !self.beyond.is_empty() || (self.fin.is_some() && !self.finished)
+    }
+
     /// Notes a duplicate part of a segment that begins at `seq`, for the next segment to the peer. Its bytes below
-    /// `from` have arrived before. Some of the `fresh` bytes from `from` on may be stored already. If there are
-    /// duplicates in both parts, only the part below `from` is noted.
-    fn report(&mut self, seq: Seq, from: Seq, fresh: usize) {
+    /// `from` have arrived before. Some of the bytes from `from` to `end` may be stored already. `fin`: the sequence
+    /// number of a FIN that has arrived before. If there are duplicates in both parts, only the part below `from` is
+    /// noted.
+    fn report(&mut self, seq: Seq, from: Seq, end: Seq, fin: Option<Seq>) {
         if !self.reports {
             return;
         }
-        if let Some((first, last)) = self.beyond.known(from, from.plus(fresh as u32)) {
+        if let Some((first, last)) = self.beyond.known(from, end, fin) {
             self.came_twice(first, last);
         }
         if seq.before(from) {

@@ -72,7 +72,7 @@ impl Clocks {
 
     /// Stores the timestamp of `segment` for the next echoes, if it is not old, and if `segment` begins at or below the
     /// last acknowledgment sent (RFC 7323, section 4.3). So a segment beyond a gap is not echoed. `segment` must be
-    /// acceptable.
+    /// acceptable, or end at or above the last acknowledgment sent.
     pub(crate) fn note(&mut self, now: Instant, segment: &Segment<'_>, theirs: Timestamps) {
         if !self.is_old(now, theirs) && !segment.seq.after(self.last_ack) {
             (self.recent, self.recent_at) = (theirs.value, Some(now));

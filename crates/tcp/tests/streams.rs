@@ -124,6 +124,7 @@ fn a_connection_that_moves_keeps_its_streams() {
                     let moved = Connection::import(state.clone(), net.now, &profile);
                     assert_eq!(moved.export(net.now), Some(state), "nothing is lost in the form");
                     *net.tcp(who) = moved;
+                    net.flush(who);
                     moves += 1;
                 }
             }

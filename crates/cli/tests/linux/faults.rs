@@ -3,6 +3,7 @@
 
 use crate::common::*;
 use rustix::process::Signal;
+use std::collections::BTreeMap;
 use trace::Doubt;
 
 #[test]
@@ -210,6 +211,16 @@ fn copies_that_a_link_delivers_late_are_named_and_the_ledger_balances() {
     words.extend(["--set", "wire.left.duplicate=0.2", "--set", "wire.left.duplicate_delay=300ms"]);
     let output = run(&words, out.path());
     assert_held(&output, "duplicated by the wire from b1:b2 to b2:b1");
+    let csv = std::fs::read_to_string(kept(out.path()).join("packets.csv")).unwrap();
+    let mut arrived: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for row in csv.lines().map(|line| line.split(',').collect::<Vec<_>>()) {
+        if row[3..6] == ["b2", "b1", "in"] {
+            arrived.entry(row[1]).or_default().push(row[2].parse().unwrap());
+        }
+    }
+    let gaps: Vec<f64> = arrived.values().filter(|times| times.len() == 2).map(|at| at[1] - at[0]).collect();
+    let late = gaps.iter().filter(|gap| (0.29..0.4).contains(*gap)).count();
+    assert!(late > 2 && late * 10 > gaps.len() * 9, "{gaps:?}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod adversary;
 mod attacks;
 mod attacks_bindings;
 mod attacks_buffers;
+mod attacks_circles;
 mod attacks_keys;
 mod attacks_mobile_ip;
 mod beside_kernels;

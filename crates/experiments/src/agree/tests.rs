@@ -269,6 +269,14 @@ fn a_leg_of_compare_runs_at_the_phases_of_compare() {
     let points = crate::contest::points(course, 6, |other| other.name == leg.name);
     for (number, point) in (0..6).zip(points) {
         let [ours, theirs] = [repeated.plan(number, 6).unwrap(), point.plans(&[]).unwrap().remove(0)];
-        assert_eq!((ours.duration, ours.settings), (theirs.duration, theirs.settings), "{}", point.label);
+        assert_eq!(ours.duration, theirs.duration, "{}", point.label);
+        // Then `compare` only switches on the records of the state.
+        assert!(theirs.settings.starts_with(&ours.settings), "{}", point.label);
+        let further = &theirs.settings[ours.settings.len()..];
+        assert!(!further.is_empty());
+        assert!(
+            further.iter().all(|setting| setting.to_string().ends_with(".record_state=true")),
+            "{further:?}"
+        );
     }
 }

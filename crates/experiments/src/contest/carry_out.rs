@@ -188,10 +188,19 @@ fn until_narrow(course: &'static Course, wanted: &[Rival], how: &How<'_>) -> Res
     Ok(all)
 }
 
-/// Returns a point for each repetition of the wanted legs.
+/// Returns a point for each repetition of the wanted legs. All hosts record their state. `wayfare agree` executes the legs
+/// without these records: docs/agreement.linux.json has the fingerprints of runs without them.
 pub(crate) fn points(course: &'static Course, n: usize, wanted: impl Fn(&Leg) -> bool) -> Vec<Point> {
-    let legs = course.legs.iter().filter(|leg| wanted(leg));
-    legs.flat_map(|leg| (0..n).map(move |number| point(course, leg, (number, n), FIRST_SEED))).collect()
+    let of_leg = |leg: &'static Leg| {
+        let record = |host: &String| Setting::new(&format!("host.{host}.record_state"), true);
+        let records: Vec<Setting> = leg.hosts.iter().map(record).collect();
+        (0..n).map(move |number| {
+            let mut point = point(course, leg, (number, n), FIRST_SEED);
+            point.overrides.extend_from_slice(&records);
+            point
+        })
+    };
+    course.legs.iter().filter(|leg| wanted(leg)).flat_map(of_leg).collect()
 }
 
 /// The default seed of the phases.

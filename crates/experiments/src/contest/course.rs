@@ -119,6 +119,8 @@ pub struct Leg {
     pub workload: usize,
     /// The text of the scenario file.
     pub text: String,
+    /// The names of the hosts.
+    pub hosts: Vec<String>,
     /// The cause of the host's move.
     pub mover: Mover,
 }
@@ -301,7 +303,8 @@ fn leg(file: &File, layers: [Layer<'_>; 3], contender: &Contender) -> Result<Leg
     })?;
     let text = toml::to_string(&document).map_err(|error| error.to_string())?;
     let name = format!("compare/{who}/{how}/{load}");
-    Ok(Leg { name, contender: 0, r#move: 0, workload: 0, text, mover })
+    let hosts = document.get("host").and_then(Value::as_table).into_iter().flat_map(Table::keys);
+    Ok(Leg { name, contender: 0, r#move: 0, workload: 0, text, hosts: hosts.cloned().collect(), mover })
 }
 
 fn named<T: serde::de::DeserializeOwned>(

@@ -2,10 +2,11 @@
 
 use crate::reproduce::Samples;
 use crate::stats;
-use node::{Stage, Value};
+use node::{Stage, Value, mark};
 use recorder::decode::Control;
 use recorder::handoff::Handoff;
 use recorder::run::Outcome;
+use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant};
 
@@ -93,8 +94,17 @@ pub(super) const SIGNALLING: Metric = metric(
     "IP bytes of control messages on every link, from the move or its preparation to the end of the run; without beacons and advertisements",
 );
 
+/// The largest number of entries for mobile hosts that all hosts held at one time.
+pub(super) const STATE: Metric = metric(
+    "state_entries",
+    "entries",
+    "state",
+    0,
+    "largest number of entries that all hosts of the run held at one time, and that plain IP does not need: bindings, visits, cache entries, kept packets (docs/glossary.md)",
+);
+
 /// The metrics of the comparison, in the order of rows and columns. `handoff_latency_ms` has rows, but no column.
-pub const METRICS: [Metric; 7] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING];
+pub const METRICS: [Metric; 8] = [OUTAGE, STALL, LOST, GOODPUT, EXCHANGE, HANDOFF, SIGNALLING, STATE];
 
 /// The parts of the outage by cause, in the order of a handoff.
 pub const OWNERS: [Metric; 9] = [
@@ -151,6 +161,7 @@ pub(super) fn measure(outcome: &Outcome) -> Result<Samples, String> {
     add(EXCHANGE.name, run.exchange());
     add(HANDOFF.name, handoff.latency.map(millis));
     add(SIGNALLING.name, Some(run.signalling() as f64));
+    add(STATE.name, run.state().map(|entries| entries as f64));
     if !handoff.is_never() {
         for owner in &OWNERS {
             add(owner.name, Some(run.owned(owner.name)));
@@ -241,6 +252,24 @@ impl Run<'_> {
             _ => None,
         });
         bytes.sum()
+    }
+
+    /// Returns the largest sum of the entries of all hosts, or `None` if no host has recorded them. The record of the
+    /// begin of a host's node replaces the number of the node before it.
+    fn state(&self) -> Option<i64> {
+        let mut held = BTreeMap::new();
+        let marks = self.outcome.records.iter().filter_map(|record| match &record.what {
+            What::Marked(mark) if mark.role == mark::NODE && mark.name == mark::ENTRIES => {
+                let count = mark.fields.iter().find(|(name, _)| *name == "count")?.1.as_int()?;
+                Some((record.host, count))
+            }
+            _ => None,
+        });
+        let sums = marks.map(|(host, count)| {
+            held.insert(host, count);
+            held.values().sum()
+        });
+        sums.max()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::carry_out::points;
 use super::course::{Leg, Mover, course};
-use super::measure::{EXCHANGE, GOODPUT, LOST, OUTAGE, OWNERS, SIGNALLING, STALL, measure};
+use super::measure::{EXCHANGE, GOODPUT, LOST, OUTAGE, OWNERS, SIGNALLING, STALL, STATE, measure};
 use super::*;
 use crate::reproduce::{How, Measured, Point, Results, Samples, Validity};
 use recorder::run::{Backend, simulate};
@@ -63,6 +63,43 @@ fn answers_are_timed_after_the_outage() {
     let far = value(&run("compare/mobile-ip/overlap/requests"), &EXCHANGE);
     assert!((24.0..30.0).contains(&near), "{near}");
     assert!(far > near, "by way of home it is {far} ms, and not more than {near}");
+}
+
+/// The state that each protocol needs for the same move. docs/glossary.md defines the entries.
+#[test]
+fn each_protocol_holds_its_number_of_entries() {
+    let names = course().unwrap().contenders.iter().map(|contender| contender.name.clone());
+    let held = |who: String| {
+        let state = value(&run(&format!("compare/{who}/overlap/requests")), &STATE);
+        (who, state as u64)
+    };
+    let held: Vec<(String, u64)> = names.map(held).collect();
+    let held: Vec<(&str, u64)> = held.iter().map(|(who, state)| (who.as_str(), *state)).collect();
+    // The registration, the binding and the visit.
+    let mobile_ip = 3;
+    // Also the arrival at the new agent and the departure from the earlier one.
+    let smooth = mobile_ip + 2;
+    assert_eq!(
+        held,
+        [
+            ("plain-ip", 0),
+            ("mobile-ip", mobile_ip),
+            ("ecs-mobile-ip", mobile_ip),
+            ("smooth-mobile-ip", smooth),
+            ("one-packet-mobile-ip", smooth + 1),
+            ("ring-mobile-ip", smooth + 8),
+            // The visit at the earlier agent, the cache entry, and the pair that the home agent has informed.
+            ("optimized-mobile-ip", mobile_ip + 3),
+            // The connection at the host, at both routers during the handoff, and a forward pointer.
+            ("indirect-tcp", mobile_ip + 4),
+            // The registered address, and the second address of the association at both ends.
+            ("sigma", 3),
+            // The mappings at the gateway, at the new base station and at the old one.
+            ("cellular-ip-hard", 3),
+            // Also the second mapping of the gateway, and two packets in its delay device.
+            ("cellular-ip-semisoft", 6),
+        ]
+    );
 }
 
 #[test]

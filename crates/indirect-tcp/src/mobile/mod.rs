@@ -253,4 +253,8 @@ impl Role for MobileHost {
             ("refused", self.refused.status()),
         ])
     }
+
+    fn entries(&self) -> usize {
+        self.connections.len()
+    }
 }

@@ -161,6 +161,11 @@ impl Host {
         self.taken.iter().any(|(other, latest)| *other == id && *latest >= attempt)
     }
 
+    /// Returns the number of connections that are not over, and of forward pointers.
+    pub(super) fn entries(&self) -> usize {
+        self.connections.values().filter(|here| !here.is_over()).count() + self.pointers.len()
+    }
+
     pub(super) fn status(&self) -> Value {
         let connection = |(number, connection): (&u32, &Connection)| {
             (number.to_string(), Value::from(connection.stage.name()))

@@ -424,6 +424,11 @@ impl Role for SupportRouter {
             ("refused", self.refused.status()),
         ])
     }
+
+    /// Returns the number of connections of hosts, and of forward pointers to earlier routers.
+    fn entries(&self) -> usize {
+        self.hosts.values().map(Host::entries).sum()
+    }
 }
 
 /// Returns a datagram from this router, to be sent by the routing table.

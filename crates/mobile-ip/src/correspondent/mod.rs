@@ -516,6 +516,10 @@ impl Role for Correspondent {
         ];
         Value::map(own.into_iter().chain(self.tunnels.status(self.clock)))
     }
+
+    fn entries(&self) -> usize {
+        self.cache.len()
+    }
 }
 
 /// Returns the key of the route for this host's own packets to a mobile node.

@@ -3,7 +3,9 @@
 //! A mobile node that comes from another foreign agent adds a Previous Foreign Agent Notification to its request. This
 //! agent then sends the mobile node's Binding Update to the previous agent at once: it does not wait for the home
 //! agent's reply. So packets of the previous agent can arrive before the reply. This agent delivers them to the pending
-//! visitor, if they come out of a tunnel of the previous agent that the mobile node has named.
+//! visitor, if they come out of a tunnel of the previous agent that the mobile node has named. If the request had a correct
+//! Mobile-Foreign Authentication, it delivers those of the home agent too (not from the draft): the home agent has accepted the
+//! request, and its reply may be lost. With `direct_tunnels`, these are the packets of all hosts, as for a visitor.
 //!
 //! The request is not authenticated to this agent without an association. So a host could make this agent send Binding
 //! Updates to any address. Therefore their number per link address and per target is limited, and a target is never a
@@ -12,15 +14,15 @@
 use super::departures::Departure;
 use super::special::SPECIALS;
 use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, of_host};
-use crate::limiter::{Limiter, PerSecond};
+use crate::limiter::{Doubling, Limiter, PerSecond};
 use crate::mark::HandoffEvent;
-use crate::message::{Between, Binding, PreviousAgent, Update};
+use crate::message::{Between, Binding, PreviousAgent, Request, Update};
 use crate::passed::Passed;
 use crate::pending::{Pending, RequestKey, low};
 use node::{Action, Class, Expiry, Lifetime, Outbox, Route, RouteKey, Rx, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use wire::ipv4::{self};
-use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason};
+use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, ntp_distance};
 
 /// The reason not to send a Binding Update: the previous agent of the notification cannot be another foreign agent, or the
 /// new care-of address is not that of the request. It is only counted, because the request is relayed.
@@ -32,10 +34,10 @@ pub(super) const TOO_MANY_UPDATES: Reason = Reason("too_many_updates");
 /// authentication shows which is right. Or packets of previous agents are expected for too many mobile nodes. It is only
 /// counted.
 pub(super) const NO_EARLY_DELIVERY: Reason = Reason("no_early_delivery");
-/// The reason to drop a packet from a tunnel of the previous agent: the request waits for its reply, and the mobile node
+/// The reason to drop a packet for a pending visitor out of a tunnel: the request waits for its reply, and the mobile node
 /// has received [`EARLY`] packets since.
 pub(super) const EARLY_LIMIT: Reason = Reason("early_packet_limit");
-/// The reason to drop a packet from a tunnel of the previous agent: the request does not wait any more, and was not
+/// The reason to drop a packet for a pending visitor out of a tunnel: the request does not wait any more, and was not
 /// accepted.
 pub(super) const NOT_ACCEPTED: Reason = Reason("registration_not_accepted");
 
@@ -66,11 +68,13 @@ pub(super) struct Arrival {
     pub(super) sources: Sources,
     /// The request that waits for its reply; `None` after one was accepted.
     waits: Option<RequestKey>,
+    /// The home agent of this request.
+    home_agent: Ipv4Addr,
     /// The Identification of this request.
     pub(super) identification: u64,
     /// The number of packets that it may still receive before its registration is accepted.
     left: u32,
-    /// Whether the request had a correct Mobile-Foreign Authentication.
+    /// Whether the request had a correct Mobile-Foreign Authentication, and was no replay of an earlier one.
     pub(super) is_proven: bool,
     ends: Instant,
 }
@@ -83,6 +87,14 @@ impl Arrival {
 
     pub(super) const fn is_pending(&self) -> bool {
         self.waits.is_some()
+    }
+
+    /// Returns whether the mobile node has named `entry`, so that packets out of its tunnels are delivered at `now`.
+    fn has_named(&self, now: Instant, entry: Ipv4Addr) -> bool {
+        let is_source = |(place, (agent, until)): (usize, &(Ipv4Addr, Instant))| {
+            *agent == entry && now < *until && (place == 0 || self.waits.is_none())
+        };
+        self.sources.iter().enumerate().any(is_source)
     }
 }
 
@@ -105,8 +117,8 @@ pub(super) struct Handoffs {
     pub(super) acknowledged: Limiter<(Ipv4Addr, u64)>,
     /// Limits Binding Acknowledges, by home address.
     pub(super) acknowledged_to: PerSecond<Ipv4Addr>,
-    /// Limits Binding Warnings, by home address and target.
-    pub(super) warned: Limiter<(Ipv4Addr, Ipv4Addr)>,
+    /// Limits Binding Warnings, by home address and target. The care-of address that the target needs does not change meanwhile.
+    pub(super) warned: Doubling<(Ipv4Addr, Ipv4Addr)>,
     /// The last packets that were forwarded out of tunnels of earlier agents.
     pub(super) passed: Passed,
     /// The identification of the last outer header.
@@ -135,7 +147,7 @@ impl Default for Handoffs {
             updates_to: PerSecond::new(UPDATES_TO),
             acknowledged: Limiter::default(),
             acknowledged_to: PerSecond::new(ACKNOWLEDGES),
-            warned: Limiter::default(),
+            warned: Doubling::default(),
             passed: Passed::default(),
             outer_id: 0,
             specials: PerSecond::new(SPECIALS),
@@ -208,9 +220,10 @@ impl ForeignAgent {
     /// Expects packets for the mobile node of a request in tunnels of the agent that it has named.
     fn expect(&mut self, now: Instant, pending: &Pending, named: (Ipv4Addr, Instant), out: &mut Outbox) {
         let host = pending.request.home;
-        let is_proven = self.is_proven(pending);
+        let is_proven = self.is_proven(pending) && self.is_latest(&pending.request);
         let known = self.handoffs.arrivals.get(&host).filter(|known| now < known.ends);
-        let is_taken = known.is_some_and(|known| known.mac != pending.mac) && !is_proven;
+        // An authenticated request has precedence.
+        let is_taken = known.is_some_and(|known| known.mac != pending.mac || known.is_proven) && !is_proven;
         let is_full = known.is_none() && self.handoffs.arrivals.len() >= ARRIVALS;
         if is_taken || is_full {
             // One of the two is not the mobile node. So neither gets packets before the home agent has accepted its request.
@@ -233,6 +246,7 @@ impl ForeignAgent {
             mac: pending.mac,
             sources,
             waits: Some((host, low(pending.request.identification))),
+            home_agent: pending.request.home_agent,
             identification: pending.request.identification,
             left: known.filter(|known| known.is_pending()).map_or(EARLY, |known| known.left),
             is_proven,
@@ -241,6 +255,17 @@ impl ForeignAgent {
         self.handoffs.ending.set(host, arrival.ends);
         self.handoffs.arrivals.insert(host, arrival);
         self.watch_tunnels(host, out);
+    }
+
+    /// Returns whether the Identification of a request is later than all that this agent has of the mobile node. A host on the link
+    /// can repeat an earlier request with its authentication. With nonces, the order is random: a request that seems to be
+    /// earlier is then treated as one without an authentication.
+    fn is_latest(&self, request: &Request) -> bool {
+        let host = request.home;
+        let visits = of_host(&self.visitors, host).map(|(_, visitor)| visitor.identification);
+        let left = of_host(&self.handoffs.departures, host).map(|(_, departure)| departure.identification);
+        let arrived = self.handoffs.arrivals.get(&host).map(|arrival| arrival.identification);
+        visits.chain(left).chain(arrived).all(|known| ntp_distance(request.identification, known) > 0)
     }
 
     /// Records that a registration is accepted, with `lifetime` 0 if it ends the visit. Packets of the agents that the mobile
@@ -286,7 +311,12 @@ impl ForeignAgent {
         }
         let classes: BTreeSet<Class> = routes.keys().copied().collect();
         let before = self.handoffs.watched.remove(&host).unwrap_or_default();
-        for class in before.difference(&classes) {
+        // The route of a visit has taken the place of an early one.
+        let is_of_visit = |class: &Class| {
+            let mut agents = self.opened.iter().filter(|(_, opened)| opened.class == *class);
+            agents.any(|(agent, _)| self.has_own_route(host, *agent))
+        };
+        for class in before.difference(&classes).filter(|class| !is_of_visit(class)) {
             out.route(RouteKey::to(*class, host), None);
         }
         for (class, route) in routes {
@@ -294,6 +324,18 @@ impl ForeignAgent {
         }
         if !classes.is_empty() {
             self.handoffs.watched.insert(host, classes);
+        }
+    }
+
+    /// Watches the tunnels of this home agent, which has a class from now on, for the mobile nodes whose requests to it wait.
+    pub(super) fn watch_early(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
+        let of_agent = |(_, arrival): &(&Ipv4Addr, &Arrival)| {
+            arrival.is_pending() && arrival.is_proven && arrival.home_agent == home_agent
+        };
+        let hosts: Vec<Ipv4Addr> =
+            self.handoffs.arrivals.iter().filter(of_agent).map(|(host, _)| *host).collect();
+        for host in hosts {
+            self.watch_tunnels(host, out);
         }
     }
 
@@ -313,18 +355,27 @@ impl ForeignAgent {
     }
 
     /// Returns the classes of packets out of tunnels of other agents for a mobile node: the class of unknown sources, and those
-    /// of agents that are also home agents of visitors. The class of the mobile node's own home agent is not one of them.
+    /// of agents that are also home agents of visitors. The class of the mobile node's own home agent is one of them
+    /// only while its authenticated request waits.
     fn classes_of_agents(&self, host: Ipv4Addr) -> BTreeSet<Class> {
-        let arrival = self.handoffs.arrivals.get(&host).map(|arrival| &arrival.sources);
+        let arrival = self.handoffs.arrivals.get(&host);
         let left = of_host(&self.handoffs.departures, host);
-        let sources = arrival.into_iter().chain(left.map(|(_, departure)| &departure.sources)).flatten();
-        let own = |agent: Ipv4Addr| {
-            let visit = (host, agent);
-            self.visitors.contains_key(&visit) || self.handoffs.departures.contains_key(&visit)
-        };
-        let opened =
-            sources.filter(|(agent, _)| !own(*agent)).filter_map(|(agent, _)| self.opened.get(agent));
+        let named = arrival.map(|arrival| &arrival.sources).into_iter();
+        let named =
+            named.chain(left.map(|(_, departure)| &departure.sources)).flatten().map(|(agent, _)| *agent);
+        let early = arrival.filter(|arrival| arrival.is_proven && arrival.is_pending());
+        let sources = named.chain(early.map(|arrival| arrival.home_agent));
+        let opened = sources
+            .filter(|agent| !self.has_own_route(host, *agent))
+            .filter_map(|agent| self.opened.get(&agent));
         opened.map(|opened| opened.class).chain([self.classes.of_unknown()]).collect()
+    }
+
+    /// Returns whether packets for a mobile node out of tunnels of this home agent have a route, because it visits this agent or has
+    /// left it.
+    fn has_own_route(&self, host: Ipv4Addr, agent: Ipv4Addr) -> bool {
+        let visit = (host, agent);
+        self.visitors.contains_key(&visit) || self.handoffs.departures.contains_key(&visit)
     }
 
     /// Handles a packet out of a tunnel whose source is not the home agent of the packet's destination. It is delivered if
@@ -358,10 +409,14 @@ impl ForeignAgent {
         let Some(arrival) = self.handoffs.arrivals.get_mut(&host).filter(|arrival| now < arrival.ends) else {
             return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_A_VISITOR) };
         };
-        let is_source = |(place, (agent, until)): (usize, &(Ipv4Addr, Instant))| {
-            *agent == entry && now < *until && (place == 0 || arrival.waits.is_none())
-        };
-        if !arrival.sources.iter().enumerate().any(is_source) {
+        // A mobile node that neither visits this agent nor has left it, and whose authenticated request waits.
+        let waits = arrival.waits.is_some_and(|asked| self.waiting.get(asked).is_some());
+        let is_new = !has_left && of_host(&self.visitors, host).next().is_none();
+        let is_early = is_new
+            && waits
+            && arrival.is_proven
+            && (self.config.direct_tunnels || entry == arrival.home_agent);
+        if !is_early && !arrival.has_named(now, entry) {
             return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_PREVIOUS_AGENT) };
         }
         if let Some(asked) = arrival.waits {

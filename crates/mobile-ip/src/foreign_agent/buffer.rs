@@ -26,8 +26,10 @@ pub const KEPT_DUPLICATE: Reason = Reason("kept_duplicate");
 /// A kept packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Kept {
-    /// The datagram, after its time to live was decremented.
     pub(super) packet: Packet,
+    /// Whether the time to live was decremented for the link of the visitor. Not that of a packet that waits behind kept
+    /// ones, unless the kernel's data path has decremented it.
+    pub(super) is_decremented: bool,
     /// The interface on which it arrived.
     pub(super) iface: Iface,
     /// The source of the tunnel out of which it came.
@@ -140,7 +142,7 @@ impl Buffers {
         gone: &mut impl FnMut(Kept, Reason),
     ) {
         let Limits { packets, bytes, total_bytes, max_age } = self.limits;
-        let kept = Kept { packet, iface, entry, since: now };
+        let kept = Kept { packet, is_decremented: true, iface, entry, since: now };
         let len = kept.len();
         let fits = len <= bytes.min(total_bytes);
         let ring = self.rings.entry(visit).or_default();
@@ -298,6 +300,7 @@ impl Buffers {
         now: Instant,
         visit: Visit,
         (iface, packet): (Iface, Packet),
+        is_decremented: bool,
     ) -> Result<(), Packet> {
         let Limits { packets, bytes, total_bytes, .. } = self.limits;
         let (count, size) = self.size(visit);
@@ -305,7 +308,8 @@ impl Buffers {
         if count >= 2 * packets || size + len > 2 * bytes || self.bytes + len > total_bytes {
             return Err(packet);
         }
-        self.push(visit, Kept { packet, iface, entry: Ipv4Addr::UNSPECIFIED, since: now });
+        let entry = Ipv4Addr::UNSPECIFIED;
+        self.push(visit, Kept { packet, is_decremented, iface, entry, since: now });
         self.resized(visit, size);
         Ok(())
     }

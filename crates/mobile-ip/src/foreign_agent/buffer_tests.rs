@@ -102,11 +102,11 @@ fn packets_wait_behind_those_that_are_sent_while_there_is_room() {
     keep(&mut buffers, Instant::ZERO, 1, 1, 100);
     keep(&mut buffers, Instant::ZERO, 1, 2, 100);
     buffers.begin_drain(visit(1));
-    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(3, 100)), Ok(()));
+    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(3, 100), false), Ok(()));
     assert_eq!(buffers.pop(visit(1)).map(|kept| kept.packet.id.0), Some(1));
-    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(4, 100)), Ok(()));
-    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(5, 100)), Ok(()));
-    let refused = buffers.wait(Instant::ZERO, visit(1), packet(6, 1)).map_err(|packet| packet.id.0);
+    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(4, 100), false), Ok(()));
+    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(5, 100), false), Ok(()));
+    let refused = buffers.wait(Instant::ZERO, visit(1), packet(6, 1), false).map_err(|packet| packet.id.0);
     assert_eq!(refused, Err(6), "four packets");
     assert_eq!(ids(buffers.take(visit(1))), [2, 3, 4, 5]);
     assert_eq!(buffers.bytes(), 0);
@@ -120,7 +120,7 @@ fn packets_that_are_being_sent_make_no_room_for_others() {
         assert_eq!(keep(&mut buffers, Instant::ZERO, 1, id, 100), []);
     }
     buffers.begin_drain(visit(1));
-    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(8, 100)), Ok(()));
+    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(8, 100), false), Ok(()));
     for id in 9..=10 {
         assert_eq!(keep(&mut buffers, Instant::ZERO, 2, id, 100), []);
     }

@@ -181,6 +181,9 @@ impl ForeignAgent {
             sources: sources.unwrap_or_default(),
             since: now,
         };
+        if before.as_ref().is_none_or(|before| before.care_of != update.care_of) {
+            self.handoffs.warned.retain(|(warned, _)| *warned != host);
+        }
         let is_forwarded = !update.deletes();
         let to = is_forwarded.then_some(update.care_of);
         self.tunnels.rebind(before.map(|before| before.care_of), to);
@@ -377,8 +380,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Warns the home agent that a host sends packets for a mobile node to this agent, which it has left; at most once a second
-    /// for each such host. The home agent itself needs no warning: the mobile node registers with it.
+    /// Warns the home agent that a host sends packets for a mobile node to this agent, which it has left. The pauses double while
+    /// that host does not stop. The home agent itself needs no warning: the mobile node registers with it.
     fn warn(
         &mut self,
         now: Instant,

@@ -105,6 +105,11 @@ impl Keeper {
         self.buffers.holds(each);
     }
 
+    /// Returns the number of kept packets.
+    pub(super) fn packets(&self) -> usize {
+        self.buffers.packets()
+    }
+
     /// Returns the state for an operator.
     pub(super) fn status(&self) -> Value {
         Value::map([
@@ -316,17 +321,28 @@ impl ForeignAgent {
     }
 
     /// Sends packets that were held back to a visitor that has registered again, by the link: those that arrived while the link
-    /// was down, or those that were being sent to another care-of address.
-    pub(super) fn release(&mut self, visit: Visit, mac: Mac, out: &mut Outbox) {
+    /// was down, or those that were being sent to another care-of address. A packet that has waited behind these is forwarded
+    /// only now: its time to live is decremented.
+    pub(super) fn release(&mut self, now: Instant, visit: Visit, mac: Mac, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
         let was_draining = keeper.drains.remove(&visit);
         keeper.due.stop(visit);
         if !was_draining && keeper.when != KeepWhen::LinkDown {
             return;
         }
-        for Kept { packet, iface, .. } in keeper.buffers.take(visit) {
-            let cut = (packet.bytes.len() > usize::from(self.mtu)).then_some(self.mtu);
-            self.send_on_link(mac, iface, cut, packet, out);
+        for Kept { packet, iface, is_decremented, .. } in keeper.buffers.take(visit) {
+            if is_decremented {
+                let cut = (packet.bytes.len() > usize::from(self.mtu)).then_some(self.mtu);
+                self.send_on_link(mac, iface, cut, packet, out);
+                continue;
+            }
+            match Rx::parse(iface, PuntReason::Action, &packet) {
+                Ok(rx) => {
+                    let tunnel = Some((visit.1, self.config.address.address));
+                    self.deliver(now, Some(visit), mac, (Rx { tunnel, ..rx }, packet), out);
+                }
+                Err(malformed) => out.discard(iface, packet, malformed.into()),
+            }
         }
     }
 
@@ -381,7 +397,7 @@ impl ForeignAgent {
     }
 
     /// Puts a packet behind those of a visitor that has left, if these are being sent. If there is no room, they are sent at
-    /// once. Fails with the packet if it can be sent.
+    /// once. Fails with the packet if it can be sent. A packet of a data path beside the node was forwarded before.
     pub(super) fn wait_behind(
         &mut self,
         now: Instant,
@@ -392,7 +408,9 @@ impl ForeignAgent {
         let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.drains.contains(&visit)) else {
             return Err(packet);
         };
-        keeper.buffers.wait(now, visit, (rx.iface, packet)).inspect_err(|_| self.drain_all(now, visit, out))
+        let is_decremented = matches!(rx.why, PuntReason::Kept(_));
+        let waits = keeper.buffers.wait(now, visit, (rx.iface, packet), is_decremented);
+        waits.inspect_err(|_| self.drain_all(now, visit, out))
     }
 
     /// Sends the oldest packet of a visitor that has left, and sets when the next one is sent.

@@ -41,8 +41,13 @@ impl Bench {
         bench
     }
 
-    /// Registers the visitor, or renews its registration.
+    /// Registers the visitor, or renews its registration. Returns the effects.
     fn register(&mut self) -> Vec<String> {
+        self.admit();
+        self.effects()
+    }
+
+    fn admit(&mut self) {
         let request = Request {
             flags: RequestFlags(0),
             lifetime: 300,
@@ -56,7 +61,6 @@ impl Bench {
         let standing = Standing::Known;
         let pending = Pending { mac: MAC, from, since: self.now, number: 1, standing, ttl: 255, request };
         self.agent.admit(self.now, &pending, 300, &mut self.out).unwrap();
-        self.effects()
     }
 
     /// Returns the effects as text: `link N`, `tunnel to EXIT N`, and `REASON N`, where N is the number of a packet; and
@@ -290,6 +294,33 @@ fn a_visitor_that_returns_gets_what_waits_by_the_link() {
     assert_eq!(bench.agent.keeper.as_ref().unwrap().next(), None);
     assert_eq!(bench.data(100, 64, None), ["link 4"]);
     assert_eq!(bench.register(), ["punt"], "what was sent is not sent again");
+}
+
+/// Each packet costs one hop: a kept one was forwarded before, and one that has waited behind it is forwarded now.
+#[test]
+fn what_waits_for_a_visitor_that_returns_costs_one_hop() {
+    let mut bench = Bench::new("packets = 3, drain = \"paced\"");
+    bench.data(972, 64, None);
+    bench.data(972, 60, None);
+    bench.flush();
+    for ttl in [50, 1, 40] {
+        assert_eq!(bench.data(972, ttl, None), [""; 0], "it waits behind the others");
+    }
+    bench.admit();
+    let mut links = Vec::new();
+    let mut dropped = Vec::new();
+    for effect in bench.out.drain_effects() {
+        match effect {
+            Effect::Send(Some(_), packet) => {
+                links.push((packet.id.0, Header::parse(&packet.bytes).unwrap().0.ttl));
+            }
+            Effect::Discard(_, packet, reason) => dropped.push((packet.id.0, reason)),
+            _ => {}
+        }
+    }
+    assert_eq!(links, [(2, 59), (3, 49), (5, 39)]);
+    assert_eq!(dropped, [(4, reason::TTL_EXPIRED)]);
+    assert_eq!(bench.held(), [3, 5], "packets that were forwarded now are kept as others");
 }
 
 #[test]

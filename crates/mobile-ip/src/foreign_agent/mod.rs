@@ -542,4 +542,10 @@ impl Role for ForeignAgent {
     fn holds(&self, each: &mut dyn FnMut(PacketId)) {
         self.keeper.iter().for_each(|keeper| keeper.holds(each));
     }
+
+    /// Returns the number of visits, of mobile nodes that came from another agent or left to one, and of kept packets.
+    fn entries(&self) -> usize {
+        let kept = self.keeper.as_ref().map_or(0, Keeper::packets);
+        self.visitors.len() + self.handoffs.arrivals.len() + self.handoffs.departures.len() + kept
+    }
 }

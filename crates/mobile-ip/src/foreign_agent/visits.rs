@@ -1,5 +1,6 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
+use super::arrivals::Arrival;
 use super::{ForeignAgent, Opened, SEEN, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::{HandoffEvent, MobileIpEvent};
@@ -63,10 +64,9 @@ impl ForeignAgent {
         let reverse = self.reverse(visit, pending, ends, out);
         let since = self.visitors.get(&visit).map(|before| before.since);
         let seen = self.seen_with(visit, pending);
-        if let Some(departure) = self.handoffs.departures.remove(&visit) {
+        let departure = self.handoffs.departures.remove(&visit);
+        if let Some(departure) = &departure {
             self.tunnels.rebind(Some(departure.care_of), None);
-            self.watch_tunnels(host, out);
-            out.mark(HandoffEvent::ForwardingEnded { host }.into());
         }
         let visitor = Visitor {
             mac,
@@ -81,10 +81,13 @@ impl ForeignAgent {
             since: since.unwrap_or(now),
         };
         self.visitors.insert(visit, visitor);
-        if self.config.direct_tunnels {
+        if departure.is_some() || self.config.direct_tunnels {
             self.watch_tunnels(host, out);
         }
-        self.release(visit, mac, out);
+        if departure.is_some() {
+            out.mark(HandoffEvent::ForwardingEnded { host }.into());
+        }
+        self.release(now, visit, mac, out);
         if since.is_none() {
             self.report_exit((host, home_agent), true, out);
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
@@ -165,6 +168,9 @@ impl ForeignAgent {
             self.drop_all(class, out);
         }
         out.route(self.tunnel(home_agent), permanent(Action::Open(class, kinds)));
+        if before.is_none() {
+            self.watch_early(home_agent, out);
+        }
         Some(class)
     }
 
@@ -190,9 +196,6 @@ impl ForeignAgent {
         let mut visitor = self.visitors.remove(&visit)?;
         let (host, home_agent) = visit;
         self.report_exit(visit, false, out);
-        if self.config.direct_tunnels {
-            self.watch_tunnels(host, out);
-        }
         if let Some(Opened { class, .. }) = self.opened.get(&home_agent).copied() {
             out.route(RouteKey::to(class, host), None);
         }
@@ -202,8 +205,11 @@ impl ForeignAgent {
             self.tunnels.rebind(Some(home_agent), None);
             self.end_reverse(host, reverse, out);
         }
-        if self.handoffs.arrivals.get(&host).is_some_and(|arrival| !arrival.is_pending()) {
+        let arrival = self.handoffs.arrivals.get(&host).map(Arrival::is_pending);
+        if arrival == Some(false) {
             self.handoffs.arrivals.remove(&host);
+        }
+        if arrival.is_some() || self.config.direct_tunnels {
             self.watch_tunnels(host, out);
         }
         Some(visitor)

@@ -69,8 +69,8 @@ struct Sent {
     entry: Option<(Ipv4Addr, Instant)>,
     /// When the entry of this Update ends, if the correspondent accepts it.
     ends: Instant,
-    /// When a Binding Request was answered last; `None` if none was.
-    answered: Option<Instant>,
+    /// Whether the Update is the answer to a Binding Request.
+    is_answer: bool,
     /// Whether the correspondent must forget its entry first: this agent has restarted, and does not know the entry.
     forgets: bool,
 }
@@ -86,6 +86,12 @@ impl Sent {
     fn possible(&self, host: Ipv4Addr, now: Instant) -> impl Iterator<Item = (Ipv4Addr, Instant)> {
         let own = Some((self.care_of, self.ends)).filter(|_| !self.is_acknowledged && self.care_of != host);
         self.entry.into_iter().chain(own).filter(move |(_, ends)| *ends > now)
+    }
+
+    /// Returns whether the limit permits to answer a Binding Request now. An authentic and new Request need not wait for the pause
+    /// after an Update that is no answer: the correspondent may ask because it cannot use this Update.
+    fn may_answer(&self, now: Instant, is_authentic: bool) -> bool {
+        now >= self.next || is_authentic && !self.is_answer
     }
 }
 
@@ -138,6 +144,11 @@ pub(super) struct Informer {
 }
 
 impl Informer {
+    /// Returns the number of pairs of mobile node and correspondent of which something is known.
+    pub(super) fn pairs(&self) -> usize {
+        self.sent.len()
+    }
+
     pub(super) fn new(config: &HomeAgentConfig, rng: Rng) -> Self {
         Self {
             associations: Associations::new(&config.correspondents),
@@ -256,8 +267,8 @@ impl HomeAgent {
         Ok(())
     }
 
-    /// Answers a Binding Request. With timestamps, it need not be authenticated: its only effect is an Update. With nonces, it has
-    /// the nonce of this Update, so it must be authentic and new.
+    /// Answers a Binding Request, with the pauses of other Updates. With timestamps, it need not be authenticated: its only effect is
+    /// an Update. With nonces, it has the nonce of this Update, so it must be authentic and new.
     fn asked(
         &mut self,
         now: Instant,
@@ -281,8 +292,8 @@ impl HomeAgent {
         if with_nonces {
             informer.nonces.entry(from).or_default().check(identification)?;
         }
-        let answered = informer.sent.get(&pair).and_then(|sent| sent.answered);
-        if answered.is_some_and(|at| now < at + PAUSE) {
+        let known = informer.sent.get(&pair);
+        if known.is_some_and(|sent| !sent.may_answer(now, with_nonces)) {
             return Err(refusal::ANSWERED);
         }
         // A Request that is not answered must not prevent the answer to a later one.
@@ -294,7 +305,7 @@ impl HomeAgent {
         }
         self.send_update(now, home, from, out);
         if let Some(sent) = self.informer.sent.get_mut(&pair) {
-            sent.answered = Some(now);
+            sent.is_answer = true;
         }
         Ok(())
     }
@@ -384,7 +395,7 @@ impl HomeAgent {
                 is_acknowledged: false,
                 entry: Some(unknown),
                 ends: now,
-                answered: None,
+                is_answer: false,
                 forgets: true,
             };
             let earlier = u32::try_from(self.informer.sent.len()).unwrap_or(u32::MAX);
@@ -502,7 +513,7 @@ impl HomeAgent {
             is_acknowledged: false,
             entry,
             ends: now + Duration::from_secs(lifetime.into()),
-            answered: known.and_then(|known| known.answered),
+            is_answer: false,
             forgets: known.is_some_and(|known| known.forgets) && care_of == host,
         };
         informer.sent.insert(pair, sent);

@@ -421,6 +421,11 @@ impl Role for HomeAgent {
         let keys = self.config.distribute_keys.then(|| ("keys_sent", self.keys_sent.into()));
         Value::map(own.into_iter().chain(keys).chain(informed).chain(self.tunnels.status(self.clock)))
     }
+
+    /// Returns the number of bindings, and of pairs of mobile node and correspondent to which an Update was sent.
+    fn entries(&self) -> usize {
+        self.homes.values().map(|home| home.bindings().len()).sum::<usize>() + self.informer.pairs()
+    }
 }
 
 /// Returns the broadcast addresses of a link: 255.255.255.255, and that of its prefix. A prefix of 31 or 32 bits has none.

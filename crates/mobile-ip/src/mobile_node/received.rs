@@ -67,8 +67,8 @@ impl MobileNode {
         }
         let numbers = self.config.numbers;
         let named = self.received.0.iter().copied();
-        let departure = self.registrar.departure();
-        let message = departure.as_ref().and_then(|departure| departure.names(self.home, named, &numbers));
+        let departure = self.registrar.departures().last();
+        let message = departure.and_then(|departure| departure.names(self.home, named, &numbers));
         if let Some(bytes) = message {
             out.send(self.used.iface, Packet::new(mac, bytes));
         }

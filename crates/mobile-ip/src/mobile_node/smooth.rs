@@ -9,28 +9,31 @@ use node::{Outbox, Rx};
 use wire::{Instant, Packet, Reason, udp};
 
 impl MobileNode {
-    /// Sends the Binding Update to the previous agent if it is due, and sets the time of the next one. Ends the handoff if the
-    /// previous agent does not forward packets any more.
-    pub(super) fn follow_departure(&mut self, now: Instant, out: &mut Outbox) {
+    /// Sends the Binding Updates to previous agents that are due, and sets the time of the next one. Ends the handoffs from agents
+    /// that do not forward packets any more.
+    pub(super) fn follow_departures(&mut self, now: Instant, out: &mut Outbox) {
         let mac = self.attached.and_then(|agent| self.used.agents.get(agent)).map(|agent| agent.mac);
         let (home, numbers) = (self.home, self.config.numbers);
-        let departure = self.registrar.departure();
-        if let Some((previous, care_of)) = departure.as_mut().and_then(Departure::take_new) {
+        let mac = mac.filter(|_| self.used.mac.is_some());
+        let departures = self.registrar.departures();
+        if let Some((previous, care_of)) = departures.last().and_then(Departure::take_new) {
             out.mark(HandoffEvent::PreviousNamed { previous, care_of }.into());
         }
-        if let Some(departure) = departure.as_mut().filter(|departure| departure.due() <= now) {
-            if departure.has_ended(now) {
-                *self.registrar.departure() = None;
-            } else {
-                let previous = departure.previous;
-                let (bytes, attempt) = departure.repeat(now, home, &numbers);
-                if let Some(mac) = mac.filter(|_| self.used.mac.is_some()) {
-                    out.send(self.used.iface, Packet::new(mac, bytes));
-                    out.mark(HandoffEvent::UpdateRepeated { previous, attempt }.into());
-                }
+        departures.end_old(now);
+        for departure in departures.due_at(now) {
+            let previous = departure.previous;
+            let (bytes, attempt) = departure.repeat(now, home, &numbers);
+            if let Some(mac) = mac {
+                out.send(self.used.iface, Packet::new(mac, bytes));
+                out.mark(HandoffEvent::UpdateRepeated { previous, attempt }.into());
             }
         }
-        match self.registrar.departure_due() {
+        self.time_departures();
+    }
+
+    /// Sets the time of the next Binding Update, or of the end of a handoff.
+    fn time_departures(&mut self) {
+        match self.registrar.departures().due() {
             Some(due) => self.timers.set(Timer::Update, due),
             None => self.timers.stop(Timer::Update),
         }
@@ -53,13 +56,14 @@ impl MobileNode {
             Ok(_) => return Some(Err(refusal::UNEXPECTED)),
             Err(malformed) => return Some(Err(malformed.into())),
         };
-        let Some(departure) = self.registrar.departure() else { return Some(Err(STALE_ACKNOWLEDGE)) };
-        if let Err(reason) = departure.acknowledged(rx.header.src, &message, &numbers) {
+        let previous = rx.header.src;
+        let departures = self.registrar.departures();
+        let Some(departure) = departures.of(previous) else { return Some(Err(STALE_ACKNOWLEDGE)) };
+        if let Err(reason) = departure.acknowledged(&message, &numbers) {
             return Some(Err(reason));
         }
-        let previous = departure.previous;
-        *self.registrar.departure() = None;
-        self.timers.stop(Timer::Update);
+        departures.end(previous);
+        self.time_departures();
         out.mark(HandoffEvent::UpdateAcknowledged { previous, status: message.status.0 }.into());
         Some(Ok(()))
     }

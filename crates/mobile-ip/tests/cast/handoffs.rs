@@ -104,10 +104,12 @@ fn ask(teller: &Teller<MobileIp>, asks: &str, args: &Args<'_>) -> (String, Packe
     ("visited".to_owned(), from_person("mn", &bytes))
 }
 
-/// Returns a Binding Acknowledge to the mobile node about its last request, and the interface by which it arrives.
+/// Returns a Binding Acknowledge to the mobile node about its last request, or about the one that was `back` requests before, and
+/// the interface by which it arrives.
 fn acknowledge(teller: &Teller<MobileIp>, from: &str, args: &Args<'_>) -> (String, Packet) {
     let numbers = Numbers::default();
-    let asked = teller.cast.request.as_ref().map(|request| request.identification);
+    let asked = teller.cast.requests.iter().rev().nth(args.get("back", 0));
+    let asked = asked.map(|request| request.identification);
     let mut message_ = Acknowledge {
         status: Status(args.get("status", 0)),
         home: HOME,

@@ -48,11 +48,12 @@ const MOBILE_NODE_CONFIG: &str = r#"
 "#;
 
 /// Name, IP address and link address of each host.
-const PEOPLE: [(&str, Ipv4Addr, Mac); 6] = [
+const PEOPLE: [(&str, Ipv4Addr, Mac); 7] = [
     ("mn", HOME, Mac([2, 0, 0, 0, 0, 7])),
     ("ha", HOME_AGENT, Mac([2, 0, 0, 0, 0, 2])),
     ("fa", Ipv4Addr::new(10, 3, 0, 1), Mac([2, 0, 0, 0, 0, 3])),
     ("fa2", Ipv4Addr::new(10, 4, 0, 1), Mac([2, 0, 0, 0, 0, 4])),
+    ("fa3", Ipv4Addr::new(10, 5, 0, 1), Mac([2, 0, 0, 0, 0, 5])),
     ("router", Ipv4Addr::new(10, 9, 0, 1), Mac([2, 0, 0, 0, 0, 9])),
     ("other", Ipv4Addr::new(10, 1, 0, 8), Mac([2, 0, 0, 0, 0, 8])),
 ];

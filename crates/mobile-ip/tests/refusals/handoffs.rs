@@ -11,6 +11,7 @@ const PROVEN: &str = r#"
     mobile_nodes = [{ address = "10.1.0.7", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
 "#;
 const UP: u16 = 2;
+const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 
 fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
@@ -171,6 +172,25 @@ fn a_mobile_node_gets_few_packets_before_it_is_registered() {
     assert_eq!(counted(&agent, "not_a_visitor"), 1);
 }
 
+/// The home agent has accepted a request if it tunnels packets to this agent, although its reply is lost. So a mobile node with a
+/// correct Mobile-Foreign Authentication gets these packets, and with `direct_tunnels` those of correspondents.
+#[test]
+fn a_proven_mobile_node_gets_the_packets_of_its_home_agent_before_the_reply() {
+    for (keys, is_proven, expected) in [
+        (SMOOTH.to_owned(), false, [true, false, false]),
+        (PROVEN.to_owned(), true, [true, true, false]),
+        (format!("{PROVEN}\ndirect_tunnels = true"), true, [true, true, true]),
+    ] {
+        let mut agent = agent(&keys);
+        ask(&mut agent, at(1000), MOBILE, &comes_from(at(1000), HOME, PREVIOUS, is_proven));
+        let got = [PREVIOUS, AGENT, CORRESPONDENT].map(|entry| arrives(&mut agent, at(1001), HOME, entry));
+        assert_eq!(got, expected, "{keys}");
+        give(&mut agent, at(9500), Input::Timeout);
+        let late = [PREVIOUS, AGENT, CORRESPONDENT].map(|entry| arrives(&mut agent, at(9501), HOME, entry));
+        assert_eq!(late, [false; 3], "{keys}: the request does not wait any more");
+    }
+}
+
 /// A request may wait longer, but packets of the previous agent are not delivered longer.
 #[test]
 fn packets_of_the_previous_agent_are_delivered_for_7_s_before_the_registration() {
@@ -221,11 +241,55 @@ fn a_notification_that_another_host_has_appended_has_no_effect() {
     assert_eq!(receives(&mut agent, at(1020)), None);
 }
 
+/// A host on the link repeats an earlier request with its authentication, after the mobile node has left. Packets of correspondents
+/// and of the home agent do not reach it.
+#[test]
+fn a_replayed_request_brings_no_packets_to_another_host() {
+    let mut agent = agent(&format!("{PROVEN}\ndirect_tunnels = true"));
+    let asked = comes_from(at(1000), HOME, PREVIOUS, true);
+    ask(&mut agent, at(1000), MOBILE, &asked);
+    heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&asked, AGENT));
+    assert_eq!(receives_from(&mut agent, at(1020), CORRESPONDENT), Some(MOBILE));
+    told(&mut agent, at(2000), &Binding::Update(update(at(2000))).emit(&Numbers::default()));
+    assert_eq!(receives_from(&mut agent, at(2010), CORRESPONDENT), None, "it is forwarded");
+    ask(&mut agent, at(3000), ATTACKER, &asked);
+    for entry in [CORRESPONDENT, AGENT] {
+        assert_eq!(receives_from(&mut agent, at(3010), entry), None, "{entry}");
+    }
+}
+
+/// The reply to a request is lost on the link, and the repetition is denied. The visit goes on.
+#[test]
+fn a_denied_repetition_changes_nothing_for_a_visitor() {
+    let mut agent = agent(&format!("{PROVEN}\ndirect_tunnels = true"));
+    let asked = comes_from(at(1000), HOME, PREVIOUS, true);
+    ask(&mut agent, at(1000), MOBILE, &asked);
+    heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&asked, AGENT));
+    let again = comes_from(at(2000), HOME, PREVIOUS, true);
+    ask(&mut agent, at(2000), MOBILE, &again);
+    assert_eq!(receives_from(&mut agent, at(2001), CORRESPONDENT), Some(MOBILE));
+    heard(&mut agent, at(2010), UP, ATTACKER, denial_of(&again));
+    assert_eq!(agent.status().get("pending"), Some(&node::Value::Int(0)));
+    assert_eq!(receives_from(&mut agent, at(2020), CORRESPONDENT), Some(MOBILE));
+}
+
+fn denial_of(asked: &Request) -> Vec<u8> {
+    let mut reply = asked.reply(Code::HomeUnspecified);
+    reply.home_agent = asked.home_agent;
+    reply.sign(Between::MobileHome, &association());
+    packet(asked.home_agent, VISITED, &reply.emit())
+}
+
 /// Gives the foreign agent a packet out of a tunnel of the previous agent, and returns the link address that gets it.
 fn receives(agent: &mut ForeignAgent, now: Instant) -> Option<Mac> {
+    receives_from(agent, now, PREVIOUS)
+}
+
+/// Gives the foreign agent a packet out of a tunnel from `entry`, and returns the link address that gets it.
+fn receives_from(agent: &mut ForeignAgent, now: Instant, entry: Ipv4Addr) -> Option<Mac> {
     let data = Packet::new(Mac::ZERO, packet(Ipv4Addr::new(10, 2, 0, 2), HOME, b"data"));
     let rx = Rx::parse(Iface(UP), PuntReason::Action, &data).unwrap();
-    let rx = Rx { tunnel: Some((PREVIOUS, VISITED)), ..rx };
+    let rx = Rx { tunnel: Some((entry, VISITED)), ..rx };
     give(agent, now, Input::Packet(rx, data)).iter().find_map(|effect| match effect {
         Effect::Send(Some(_), packet) => Some(packet.link.dst),
         _ => None,

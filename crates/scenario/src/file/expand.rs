@@ -323,6 +323,9 @@ fn host_table(
     if !host.clock.is_empty() {
         table.insert("clock".to_owned(), Value::Table(host.clock.clone()));
     }
+    if host.record_state {
+        table.insert("record_state".to_owned(), true.into());
+    }
     table.insert("route".to_owned(), routes.into_iter().map(Value::Table).collect::<Vec<_>>().into());
     table.insert("role".to_owned(), roles.into());
     Ok(table)

@@ -136,8 +136,8 @@ macro_rules! link_table {
             #[serde(default)]
             #[schemars(range(min = 0, max = 1))]
             pub(crate) duplicate: f64,
-            /// How much later than a frame its second copy arrives, after frames that were sent in this time
-            /// [default: 0 s].
+            /// How much later than a frame its second copy arrives [default: 0 s]. It is lost if the link is cut before, or if
+            /// the sender has left the cell.
             #[serde(default, deserialize_with = "node::config::span")]
             #[schemars(schema_with = "node::config::schema::span")]
             pub(crate) duplicate_delay: Duration,
@@ -465,6 +465,9 @@ pub(crate) struct Host {
     #[serde(default)]
     #[schemars(with = "roles::ClockConfig")]
     pub(crate) clock: Table,
+    /// Whether the host records the number of entries that its roles hold for mobile hosts, at each change [default: false].
+    #[serde(default)]
+    pub(crate) record_state: bool,
     /// The roles of the host, in the order in which they are offered packets.
     #[serde(default)]
     #[schemars(schema_with = "protocol::schema")]

@@ -274,11 +274,15 @@ fn losses_may_come_in_bursts() {
 #[test]
 fn the_second_copy_of_a_frame_may_be_late() {
     let cell = "[cell.2]\n";
-    let plan = |keys: &str| Scenario::plan("b.toml", &FIRST.replace(cell, &format!("{cell}{keys}\n")), &[], 1);
+    let plan =
+        |keys: &str| Scenario::plan("b.toml", &FIRST.replace(cell, &format!("{cell}{keys}\n")), &[], 1);
     let cells = plan("duplicate = 0.1\nduplicate_delay = \"2s\"").unwrap().cells;
     assert!(cells.iter().any(|cell| cell.faults.duplicate_delay == Duration::from_secs(2)));
     for (keys, expected) in [
-        ("duplicate_delay = \"2s\"", "`cell.2.duplicate_delay`: has no effect, because the link duplicates no frames"),
+        (
+            "duplicate_delay = \"2s\"",
+            "`cell.2.duplicate_delay`: has no effect, because the link duplicates no frames",
+        ),
         ("duplicate = 0.1\nduplicate_delay = 2", "duplicate_delay"),
         ("duplicate = 0.1\nduplicate_delay = \"-1s\"", "duplicate_delay"),
     ] {

@@ -659,4 +659,8 @@ impl Role for MobileNode {
             ("associations", self.transport.status()),
         ])
     }
+
+    fn entries(&self) -> usize {
+        self.transport.further_addresses()
+    }
 }

@@ -132,7 +132,8 @@ impl Network {
         }
     }
 
-    fn flush(&mut self, who: usize) {
+    /// Lets the application of an end work, and sends what its connection may send.
+    pub(crate) fn flush(&mut self, who: usize) {
         let (src, dst) = if who == 0 { (A, B) } else { (B, A) };
         let end = &mut self.ends[who];
         end.work();

@@ -89,9 +89,12 @@ impl Sender {
         if data > limit {
             repair.segments.split(at, from.plus(len));
         }
-        let chunk = self.cut(now, from, len as usize);
-        let end = ending(&chunk);
+        let mut chunk = self.cut(now, from, len as usize);
         let last = at + 1 == repair.segments.len() as usize;
+        // A FIN that the peer has reported is not sent again with the data before it. Otherwise the peer would report it
+        // as a duplicate, and this report would count as one of the data.
+        chunk.fin &= last || !repair.segments.last().is_some_and(|fin| fin.sacked);
+        let end = ending(&chunk);
         repair.segments.edit(at, |sent| {
             (sent.at, sent.ever_resent) = (now, true);
             if last {

@@ -1,0 +1,131 @@
+//! Limits of docs/mobile-ip.md that keep an agent from sending many messages or packets.
+
+use super::*;
+use mobile_ip::message::{Binding, BindingRequest, Numbers, Update, Warning};
+
+const SENDER: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
+const NEW: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
+const UP: u16 = 2;
+/// The types of Binding Updates and of Binding Acknowledges.
+const UPDATE: u8 = 18;
+const ACKNOWLEDGE: u8 = 19;
+
+fn at(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+fn stamp(now: Instant) -> u64 {
+    WALL.plus(now.since(Instant::ZERO)).to_ntp()
+}
+
+/// Returns the number of messages of this type that an agent sends by its table, without a tunnel.
+fn sent(effects: &[Effect], kind: u8) -> usize {
+    let is_it = |effect: &&Effect| match effect {
+        Effect::Send(None, packet) => ipv4::payload(&packet.bytes).get(8) == Some(&kind),
+        _ => false,
+    };
+    effects.iter().filter(is_it).count()
+}
+
+/// Tunnels are not authenticated. A host sends packets for unknown hosts in a tunnel: the agent sends 100 of them back in a
+/// second, and drops the others.
+#[test]
+fn a_foreign_agent_sends_100_packets_a_second_in_special_tunnels() {
+    let mut agent = foreign_agent("special_tunnels = true").unwrap();
+    start(&mut agent);
+    let mut are_sent = |ms: u64, packets: u8| {
+        let mut is_sent = |number: u8| {
+            let data = Packet::new(Mac::ZERO, packet(SENDER, Ipv4Addr::new(10, 1, 9, number), b"data"));
+            let rx = Rx::parse(Iface(UP), PuntReason::Action, &data).unwrap();
+            let rx = Rx { tunnel: Some((AGENT, VISITED)), ..rx };
+            let effects = give(&mut agent, at(ms), Input::Packet(rx, data));
+            !effects.iter().any(|effect| matches!(effect, Effect::Discard(..)))
+        };
+        let sent = (1..=packets).filter(|number| is_sent(*number)).count();
+        (sent, counted(&agent, "special_tunnel_limit"))
+    };
+    assert_eq!(are_sent(1000, 80), (80, 0));
+    assert_eq!(are_sent(1999, 40), (20, 20), "the second has not ended");
+    assert_eq!(are_sent(2000, 150), (100, 70));
+}
+
+/// A home agent of 65 mobile nodes with 64 correspondents. Each correspondent asks for each mobile node: 4160 pairs.
+#[test]
+fn a_home_agent_remembers_4096_pairs_until_their_entries_end() {
+    let node = |number: u8| Ipv4Addr::new(10, 1, 7, number);
+    let peer = |number: u8| Ipv4Addr::new(10, 2, 0, number);
+    let nodes =
+        (1..=65).map(|number| format!("{{ address = '{}', spi = 256, key = '{KEY}' }}", node(number)));
+    let peers =
+        (1..=64).map(|number| format!("{{ address = '{}', spi = 400, key = '{KEY}' }}", peer(number)));
+    let [nodes, peers] = [nodes.collect::<Vec<_>>(), peers.collect()].map(|all| all.join(", "));
+    let mut agent = home_agent(&format!("mobile_nodes = [{nodes}]\ncorrespondents = [{peers}]")).unwrap();
+    start(&mut agent);
+    let registers = |agent: &mut HomeAgent, now: Instant, number: u8| {
+        let asked = request(now, node(number)).emit();
+        let effects = heard(agent, now, UP, MOBILE, packet(VISITED, AGENT, &asked));
+        assert_eq!(code_sent(&effects), Some(Code::Accepted), "mobile node {number}");
+    };
+    let asks = |agent: &mut HomeAgent, now: Instant, about: u8, from: u8| {
+        let asked = BindingRequest { home: node(about), identification: stamp(now), authentication: None };
+        let asked = Binding::Request(asked).emit(&Numbers::default());
+        sent(&heard(agent, now, UP, MOBILE, packet(peer(from), AGENT, &asked)), UPDATE)
+    };
+    (1..=65).for_each(|number| registers(&mut agent, at(1000), number));
+    let updates: usize = (1..=65_u8)
+        .flat_map(|about| (1..=64).map(move |from| (about, from)))
+        .map(|(about, from)| asks(&mut agent, at(2000), about, from))
+        .sum();
+    assert_eq!(updates, 4096);
+    // A pair that is known is answered again, and others have no room while entries may exist: for 300 s.
+    assert_eq!([asks(&mut agent, at(4000), 1, 1), asks(&mut agent, at(4000), 65, 64)], [1, 0]);
+    registers(&mut agent, at(200_000), 65);
+    assert_eq!(asks(&mut agent, at(299_000), 65, 64), 0);
+    assert_eq!(asks(&mut agent, at(303_000), 65, 64), 1);
+}
+
+/// A host sends a Binding Warning each 100 ms. The correspondent answers no Update.
+#[test]
+fn the_pause_between_updates_without_an_answer_doubles_up_to_64_s() {
+    let correspondent = format!("correspondents = [{{ address = '{SENDER}', spi = 400, key = '{KEY}' }}]");
+    let mut agent = home_agent(&correspondent).unwrap();
+    start(&mut agent);
+    heard(&mut agent, at(1000), UP, MOBILE, packet(VISITED, AGENT, &request(at(1000), HOME).emit()));
+    let warning = Binding::Warning(Warning { home: HOME, targets: vec![SENDER] }).emit(&Numbers::default());
+    let mut instants = Vec::new();
+    for tenth in 20..2500_u64 {
+        let effects = heard(&mut agent, at(tenth * 100), UP, MOBILE, packet(NEW, AGENT, &warning));
+        instants.extend((sent(&effects, UPDATE) > 0).then_some(tenth));
+    }
+    let pauses: Vec<u64> = instants.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 640], "tenths of a second");
+}
+
+/// An authentic Binding Update about a mobile node that is no visitor is refused. The answers to one mobile node are limited.
+#[test]
+fn a_foreign_agent_acknowledges_8_updates_of_a_mobile_node_in_a_second() {
+    let association = format!("mobile_nodes = [{{ address = '{HOME}', spi = 256, key = '{KEY}' }}]");
+    let mut agent = foreign_agent(&format!("smooth_handoff = true\n{association}")).unwrap();
+    start(&mut agent);
+    let mut answers = |begin: u64, updates: u64| {
+        let answer = |number: u64| {
+            let (now, numbers) = (at(begin + number), Numbers::default());
+            let mut update = Update {
+                acknowledge: true,
+                minimal: false,
+                gre: false,
+                lifetime: 30,
+                home: HOME,
+                care_of: NEW,
+                identification: Some(stamp(now)),
+                authentication: None,
+            };
+            update.sign(numbers.smooth_authentication, &super::association(), &numbers);
+            let update = Binding::Update(update).emit(&numbers);
+            let effects = heard(&mut agent, now, UP, MOBILE, packet(NEW, VISITED, &update));
+            sent(&effects, ACKNOWLEDGE)
+        };
+        (0..updates).map(answer).sum::<usize>()
+    };
+    assert_eq!([answers(1000, 20), answers(1900, 50), answers(2000, 20)], [8, 0, 8]);
+}
