@@ -286,9 +286,10 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
 
 const LINES_OF_GLUE: usize = 520;
 /// Files of the node that have a separate limit, so that the node stays small.
-const APART: [&str; 16] = [
+const APART: [&str; 17] = [
     "arp.rs",
     "data_path.rs",
+    "entries.rs",
     "errors.rs",
     "forward.rs",
     "guard.rs",

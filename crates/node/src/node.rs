@@ -1,6 +1,7 @@
 //! A node: the roles of one host and its forwarding table. Drivers call the node, and never a role.
 
 pub(crate) mod data_path;
+pub(crate) mod entries;
 mod errors;
 pub(crate) mod forward;
 pub(crate) mod neighbor;
@@ -14,7 +15,7 @@ use crate::input::{Boot, Command, CommandId, FailedAct, Fault, Input, Listen, No
 use crate::listen::Traffic;
 use crate::node::neighbor::{Interface, Net};
 use crate::node::streams::Streams;
-use crate::{Act, Effect, Mark, Outbox, Ruleset, Transport, Tuple, Value, mark, reason};
+use crate::{Act, Effect, Outbox, Ruleset, Transport, Tuple, Value, reason};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use table::{Port, PuntReason, RoleId, Route};
@@ -103,17 +104,6 @@ pub struct Node {
     /// idle hosts have none.
     pub(crate) net: Option<Box<Net>>,
     pub(crate) streams: Streams,
-    entries: EntryRecords,
-}
-
-/// Whether the node records the number of entries of its roles ([`Role::entries`]).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum EntryRecords {
-    Off,
-    /// Nothing was recorded yet.
-    First,
-    /// The number that was recorded last.
-    Last(u32),
 }
 
 /// The largest number of effects of one input. A node with more counts as being in an endless loop.
@@ -123,13 +113,7 @@ impl Node {
     /// Returns a node with these roles and these addresses of the host. Packets are offered to the roles in this order.
     pub fn new(roles: Vec<Box<dyn Role>>, addresses: Vec<Ipv4Addr>) -> Self {
         let (rules, ifaces, streams) = (Ruleset::default(), Vec::new(), Streams::default());
-        Self { roles, rules, addresses, ifaces, net: None, streams, entries: EntryRecords::Off }
-    }
-
-    /// Makes the node record the number of entries of its roles: after its first input, and after each input that changes
-    /// the number. The mark has the role `node`, the name [`crate::mark::ENTRIES`] and the field `count`.
-    pub fn record_state(&mut self) {
-        self.entries = EntryRecords::First;
+        Self { roles, rules, addresses, ifaces, net: None, streams }
     }
 
     /// Sets a route that no role owns, from the configuration.
@@ -390,20 +374,8 @@ impl Node {
         if out.has_effects() {
             self.resolve_all(now, out);
         }
-        if self.entries != EntryRecords::Off {
-            self.record_entries(out);
-        }
+        self.record_entries(out);
         debug_assert!(self.rules.is_mirrored(), "the mirror and the rules have different numbers of entries");
-    }
-
-    #[inline(never)]
-    fn record_entries(&mut self, out: &mut Outbox) {
-        let count = self.roles.iter().map(|role| role.entries()).sum::<usize>();
-        let count = u32::try_from(count).unwrap_or(u32::MAX);
-        if self.entries != EntryRecords::Last(count) {
-            self.entries = EntryRecords::Last(count);
-            out.act(RoleId::NODE, Act::Mark(Mark::new(mark::NODE, mark::ENTRIES).with("count", count)));
-        }
     }
 
     /// Resolves effects. The function is separate and not inlined, so that `settle` is fast for forwarded packets,

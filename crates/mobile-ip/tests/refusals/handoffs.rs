@@ -258,7 +258,7 @@ fn a_replayed_request_brings_no_packets_to_another_host() {
     }
 }
 
-/// The reply to a request is lost on the link, and the repetition is denied. The visit goes on.
+/// The reply to a request is lost on the link, and the repetition is denied. The visit continues.
 #[test]
 fn a_denied_repetition_changes_nothing_for_a_visitor() {
     let mut agent = agent(&format!("{PROVEN}\ndirect_tunnels = true"));

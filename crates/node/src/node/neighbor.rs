@@ -2,6 +2,7 @@
 //! module executes the results of its look-ups.
 
 use crate::arp::{Arp, Due, Ear, Found};
+use crate::node::entries::EntryRecords;
 use crate::node::notices::Notices;
 use crate::node::store_barrier::StoreBarrier;
 use crate::waiting::Origin;
@@ -57,6 +58,7 @@ pub(crate) struct Net {
     pub(crate) errors: u16,
     /// The identification of the last outer header of a packet that may be fragmented.
     pub(crate) outer_id: u16,
+    pub(crate) entries: EntryRecords,
 }
 
 impl Node {

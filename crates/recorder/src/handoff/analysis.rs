@@ -1,11 +1,12 @@
 //! Searches in the records of a run, for the analysis of handoffs.
 
-use super::fault;
 use crate::flow::Traffic;
+use link::ChangedLink;
 use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use node::{Mark, Span, Stage, Value};
 use roles::RoleConfig;
 use scenario::Plan;
+use sim::Order;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
 use wire::{Iface, Instant, Ipv4Addr};
@@ -39,7 +40,7 @@ impl<'a> HandoffAnalysis<'a> {
         let owners = plan.owners();
         let routes = routes(records, &owners);
         let (refused, several) = (refused(records), several(plan));
-        let ends = fault::ends(plan);
+        let ends = ends(plan);
         Self { records, traffic, owners, routes, refused, several, ends, end: plan.end() }
     }
 
@@ -225,4 +226,22 @@ pub(super) fn named(record: Option<&Record>) -> Option<Boundary> {
     let record = record?;
     let name = if let What::Marked(mark) = &record.what { mark.name } else { "" };
     Some((record.at, record.host, name.to_owned()))
+}
+
+/// Returns the hosts at the ends of each wire that an event of the scenario changes, by the wire's name in events.
+fn ends(plan: &Plan) -> BTreeMap<String, BTreeSet<HostId>> {
+    let ports = (0..).map(HostId).zip(&plan.hosts);
+    let ports: Vec<_> =
+        ports.flat_map(|(id, host)| host.ports.iter().map(move |port| (port.port, id))).collect();
+    let mut all: BTreeMap<String, BTreeSet<HostId>> = BTreeMap::new();
+    for event in &plan.events {
+        let Order::Link(_, links, _) = &event.order else { continue };
+        let ends = links
+            .iter()
+            .filter_map(|link| if let ChangedLink::Wire(ends) = link { Some(ends) } else { None });
+        let of_links: Vec<_> = ends.flatten().collect();
+        let hosts = ports.iter().filter(|(port, _)| of_links.contains(&port)).map(|(_, host)| *host);
+        all.entry(event.recorded.target.to_string()).or_default().extend(hosts);
+    }
+    all
 }

@@ -3,30 +3,8 @@
 use super::analysis::{Boundary, HandoffAnalysis};
 use super::hole::limit;
 use super::stages::Next;
-use link::ChangedLink;
-use scenario::Plan;
-use sim::Order;
-use std::collections::{BTreeMap, BTreeSet};
-use trace::{EventKind, HostId, Record, What};
+use trace::{EventKind, Record, What};
 use wire::{Instant, PacketId};
-
-/// Returns the hosts at the ends of each wire that an event of the scenario changes, by the wire's name in events.
-pub(super) fn ends(plan: &Plan) -> BTreeMap<String, BTreeSet<HostId>> {
-    let ports = (0..).map(HostId).zip(&plan.hosts);
-    let ports: Vec<_> =
-        ports.flat_map(|(id, host)| host.ports.iter().map(move |port| (port.port, id))).collect();
-    let mut all: BTreeMap<String, BTreeSet<HostId>> = BTreeMap::new();
-    for event in &plan.events {
-        let Order::Link(_, links, _) = &event.order else { continue };
-        let ends = links
-            .iter()
-            .filter_map(|link| if let ChangedLink::Wire(ends) = link { Some(ends) } else { None });
-        let of_links: Vec<_> = ends.flatten().collect();
-        let hosts = ports.iter().filter(|(port, _)| of_links.contains(&port)).map(|(_, host)| *host);
-        all.entry(event.recorded.target.to_string()).or_default().extend(hosts);
-    }
-    all
-}
 
 impl HandoffAnalysis<'_> {
     /// Returns whether this event caused the loss in a record. A reason that only events cause needs no more than the time of
