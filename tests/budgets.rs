@@ -284,7 +284,7 @@ fn deciding_allocates_nothing_however_many_entries_there_are() {
 // --- glue
 // --------------------------------------------------------------------------------------------------------------
 
-const LINES_OF_GLUE: usize = 520;
+const LINES_OF_GLUE: usize = 524;
 /// Files of the node that have a separate limit, so that the node stays small.
 const APART: [&str; 17] = [
     "arp.rs",

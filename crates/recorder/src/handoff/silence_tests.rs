@@ -4,6 +4,7 @@ use super::{Experience, Hole};
 use crate::run::{Outcome, simulate};
 use node::Stage;
 use scenario::Scenario;
+use std::fmt::Write as _;
 use wire::{Duration, Instant};
 
 /// Three agents around a router. The source `cor` sends a datagram each 20 ms to the mobile node in the cell of `a`.
@@ -77,7 +78,7 @@ fn run(replaced: &[(&str, &str)], cut: Option<(&str, &str, &str)>) -> Outcome {
     }
     if let Some((link, from, to)) = cut {
         for (kind, at) in [("cut", from), ("restore", to)] {
-            text += &format!("[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\n{link}\n");
+            let _ = writeln!(text, "[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\n{link}");
         }
     }
     simulate(Scenario::plan("agents.toml", &text, &[], 1).unwrap()).unwrap()
