@@ -205,7 +205,7 @@ fn a_comparison_for_programs_has_a_row_for_every_metric() {
     let json: serde_json::Value = serde_json::from_str(&prints(folder.path(), &words, 0)).unwrap();
     let rows = json["rows"].as_array().unwrap();
     // The JSON has two protocols under test, each with two moves and two workloads, on one backend.
-    assert_eq!(rows.len(), 8 * 16, "{rows:?}");
+    assert_eq!(rows.len(), 8 * 17, "{rows:?}");
     let outage = |protocol: &str, to: &str| {
         let is = |row: &&serde_json::Value| {
             row["protocol"] == protocol
