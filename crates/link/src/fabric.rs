@@ -404,9 +404,11 @@ impl Fabric {
 
     /// Separates the duplicate of a frame if it arrives later than the frame. Returns the flight of the frame, and that of
     /// the duplicate. A duplicate in a cell is received as if its sender sent it later: it is lost if the sender has left the cell.
-    /// One on a wire is lost if the wire was cut in the meantime. The caller calls this before it schedules a flight with more than
-    /// one copy.
+    /// One on a wire is lost if the wire was cut in the meantime. The caller calls this before it schedules a flight.
     pub fn split(&self, flight: Flight) -> (Flight, Option<Flight>) {
+        if flight.copies < 2 {
+            return (flight, None);
+        }
         let delay = match flight.way {
             FlightPath::Wire(_) | FlightPath::Rejoined(..) => {
                 let wire = self.wires.get(flight.from.0 as usize).and_then(Option::as_ref);
@@ -416,7 +418,7 @@ impl Fabric {
                 self.cells.get(&cell).map(|own| own.medium.character.duplicate_delay())
             }
         };
-        let Some(delay) = delay.filter(|delay| flight.copies > 1 && *delay > Duration::ZERO) else {
+        let Some(delay) = delay.filter(|delay| *delay > Duration::ZERO) else {
             return (flight, None);
         };
         let later = Flight {

@@ -6,9 +6,10 @@ use wire::{Duration, Instant};
 /// The maximum number of remembered peers or requests. If 1024 were answered within the last second, no other peer or
 /// request is answered.
 const CAPACITY: usize = 1024;
-const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause of a limit whose pauses double (not from an RFC).
-const LONGEST_PAUSE: Duration = Duration::from_secs(64);
+/// The shortest pause between two messages to one peer (not from an RFC: the drafts require a limit and have no numbers).
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between two messages to one peer, if the pauses double while the peer does not react (not from an RFC).
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 
 /// The times of the last answers, by a key that identifies the peer or the request. Old entries are removed when there
 /// is no room.
@@ -142,6 +143,7 @@ mod tests {
         limit.retain(|who| *who == 2);
         assert!(limit.may(Instant::from_millis(at - 1), 1));
         assert!(limit.may(Instant::from_millis(at + 999), 1), "the pause is 1 s again");
+        // Two peers are known. Others take the rest of the room.
         for who in 3..=CAPACITY {
             assert!(limit.may(Instant::from_millis(at), who));
         }

@@ -11,6 +11,7 @@ use super::nonces::Nonces;
 use crate::binding::Binding as Bound;
 use crate::config::{Associations, HomeAgentConfig, Replay};
 use crate::encapsulation;
+use crate::limiter::{LONGEST_PAUSE, PAUSE};
 use crate::mark::HandoffEvent;
 use crate::message::{
     Acknowledge, Association, Binding, BindingRequest, INFINITE, Numbers, Request, RequestFlags, Status,
@@ -32,10 +33,6 @@ pub const NOT_SERVED: Reason = Reason("home_address_not_served");
 
 /// The interval in which the role is notified once of the packets of a source to a mobile node (not from an RFC).
 pub(super) const NOTICE: Duration = Duration::from_secs(1);
-/// The shortest and the longest pause between two Binding Updates about one mobile node to one correspondent. The pause
-/// doubles while no Update is acknowledged (not from an RFC: the draft requires a limit and has no numbers).
-const PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(64);
 /// The pause between two Updates of a home agent that has restarted, so that thousands of Updates do not fill the buffers of a link
 /// (not from an RFC).
 const RESTART_SPACING: Duration = Duration::from_millis(1);

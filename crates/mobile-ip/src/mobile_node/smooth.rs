@@ -12,9 +12,9 @@ impl MobileNode {
     /// Sends the Binding Updates to previous agents that are due, and sets the time of the next one. Ends the handoffs from agents
     /// that do not forward packets any more.
     pub(super) fn follow_departures(&mut self, now: Instant, out: &mut Outbox) {
-        let mac = self.attached.and_then(|agent| self.used.agents.get(agent)).map(|agent| agent.mac);
+        let agent = self.attached.filter(|_| self.used.mac.is_some());
+        let mac = agent.and_then(|agent| self.used.agents.get(agent)).map(|agent| agent.mac);
         let (home, numbers) = (self.home, self.config.numbers);
-        let mac = mac.filter(|_| self.used.mac.is_some());
         let departures = self.registrar.departures();
         if let Some((previous, care_of)) = departures.last().and_then(Departure::take_new) {
             out.mark(HandoffEvent::PreviousNamed { previous, care_of }.into());

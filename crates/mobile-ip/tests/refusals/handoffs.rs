@@ -63,19 +63,7 @@ fn told(agent: &mut ForeignAgent, now: Instant, payload: &[u8]) -> Vec<Effect> {
 }
 
 fn update(now: Instant) -> Update {
-    let numbers = Numbers::default();
-    let mut update = Update {
-        acknowledge: true,
-        minimal: false,
-        gre: false,
-        lifetime: 30,
-        home: HOME,
-        care_of: PREVIOUS,
-        identification: Some(WALL.plus(now.since(Instant::ZERO)).to_ntp()),
-        authentication: None,
-    };
-    update.sign(numbers.smooth_authentication, &association(), &numbers);
-    update
+    signed_update(now, HOME, PREVIOUS, &association())
 }
 
 #[test]

@@ -80,19 +80,7 @@ fn registers(agent: &mut ForeignAgent, ms: u64) -> Request {
 }
 
 fn update(ms: u64, key: &Association) -> Update {
-    let numbers = Numbers::default();
-    let mut update = Update {
-        acknowledge: true,
-        minimal: false,
-        gre: false,
-        lifetime: 30,
-        home: HOME,
-        care_of: NEXT,
-        identification: Some(WALL.plus(at(ms).since(Instant::ZERO)).to_ntp()),
-        authentication: None,
-    };
-    update.sign(numbers.smooth_authentication, key, &numbers);
-    update
+    signed_update(at(ms), HOME, NEXT, key)
 }
 
 /// Gives the foreign agent a Binding Update of the mobile node.

@@ -58,6 +58,7 @@ pub(crate) struct Net {
     pub(crate) errors: u16,
     /// The identification of the last outer header of a packet that may be fragmented.
     pub(crate) outer_id: u16,
+    /// The last record of the number of entries of the roles.
     pub(crate) entries: EntryRecords,
 }
 
