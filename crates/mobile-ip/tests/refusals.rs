@@ -28,8 +28,8 @@ mod two_agents;
 use auth::Key as Secret;
 use mobile_ip::config::{ForeignAgentConfig, HomeAgentConfig, MobileNodeConfig};
 use mobile_ip::message::{
-    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, Extension, Numbers, PORT,
-    Received, Registration, Reply, Request, RequestFlags, Update, datagram,
+    ALL_SYSTEMS, Advertisement, AgentFlags, Algorithm, Association, Between, Code, Extension, PORT, Received,
+    Registration, Reply, Request, RequestFlags, datagram,
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
@@ -585,23 +585,6 @@ fn a_care_of_address_that_is_no_other_host_is_denied() {
 
 const UP: u16 = 2;
 const ATTACKER: Mac = Mac([2, 0, 0, 0, 0, 0x66]);
-
-/// Returns the Binding Update of a mobile node that has left to this care-of address, signed with this key.
-fn signed_update(now: Instant, home: Ipv4Addr, care_of: Ipv4Addr, key: &Association) -> Update {
-    let numbers = Numbers::default();
-    let mut update = Update {
-        acknowledge: true,
-        minimal: false,
-        gre: false,
-        lifetime: 30,
-        home,
-        care_of,
-        identification: Some(WALL.plus(now.since(Instant::ZERO)).to_ntp()),
-        authentication: None,
-    };
-    update.sign(numbers.smooth_authentication, key, &numbers);
-    update
-}
 
 fn reply_to(request: &Request, src: Ipv4Addr) -> Vec<u8> {
     let mut reply = request.reply(Code::Accepted);

@@ -62,6 +62,23 @@ fn told(agent: &mut ForeignAgent, now: Instant, payload: &[u8]) -> Vec<Effect> {
     heard(agent, now, UP, ATTACKER, packet(PREVIOUS, VISITED, payload))
 }
 
+/// Returns the Binding Update of a mobile node that has left to this care-of address, signed with this key.
+pub(super) fn signed_update(now: Instant, home: Ipv4Addr, care_of: Ipv4Addr, key: &Association) -> Update {
+    let numbers = Numbers::default();
+    let mut update = Update {
+        acknowledge: true,
+        minimal: false,
+        gre: false,
+        lifetime: 30,
+        home,
+        care_of,
+        identification: Some(WALL.plus(now.since(Instant::ZERO)).to_ntp()),
+        authentication: None,
+    };
+    update.sign(numbers.smooth_authentication, key, &numbers);
+    update
+}
+
 fn update(now: Instant) -> Update {
     signed_update(now, HOME, PREVIOUS, &association())
 }

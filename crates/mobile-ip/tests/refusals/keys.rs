@@ -80,7 +80,7 @@ fn registers(agent: &mut ForeignAgent, ms: u64) -> Request {
 }
 
 fn update(ms: u64, key: &Association) -> Update {
-    signed_update(at(ms), HOME, NEXT, key)
+    handoffs::signed_update(at(ms), HOME, NEXT, key)
 }
 
 /// Gives the foreign agent a Binding Update of the mobile node.

@@ -1,7 +1,7 @@
 //! Limits of docs/mobile-ip.md that keep an agent from sending many messages or packets.
 
 use super::*;
-use mobile_ip::message::{Binding, BindingRequest, Warning};
+use mobile_ip::message::{Binding, BindingRequest, Numbers, Warning};
 
 const SENDER: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 const NEW: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
@@ -110,7 +110,7 @@ fn a_foreign_agent_acknowledges_8_updates_of_a_mobile_node_in_a_second() {
     let mut answers = |begin: u64, updates: u64| {
         let answer = |number: u64| {
             let now = at(begin + number);
-            let update = signed_update(now, HOME, NEW, &super::association());
+            let update = super::handoffs::signed_update(now, HOME, NEW, &super::association());
             let update = Binding::Update(update).emit(&Numbers::default());
             let effects = heard(&mut agent, now, UP, MOBILE, packet(NEW, VISITED, &update));
             sent(&effects, ACKNOWLEDGE)
