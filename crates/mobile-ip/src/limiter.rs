@@ -41,14 +41,15 @@ impl<K: Ord> Limiter<K> {
 }
 
 /// A rate limit for messages that are repeated because the peer does not react: the pause between two messages doubles from
-/// [`PAUSE`] up to [`LONGEST_PAUSE`]. Of at most [`CAPACITY`] peers, as for [`Limiter`].
+/// [`PAUSE`] up to [`LONGEST_PAUSE`]. Of at most [`CAPACITY`] peers, as for [`Limiter`]: if there is no room, a peer is forgotten a
+/// second after its last message, so that many forged peers cannot take all room for the longest pause.
 #[derive(Debug)]
 pub(crate) struct Doubling<K>(BTreeMap<K, Waits>);
 
-/// When a peer may get the next message, and the pause after that message.
+/// When a peer got its last message, and the pause after it.
 #[derive(Clone, Copy, Debug)]
 struct Waits {
-    next: Instant,
+    last: Instant,
     pause: Duration,
 }
 
@@ -62,16 +63,16 @@ impl<K: Ord> Doubling<K> {
     /// Returns whether `who` may get a message now. If so, records the message.
     pub(crate) fn may(&mut self, now: Instant, who: K) -> bool {
         let known = self.0.get(&who).copied();
-        if known.is_some_and(|known| now < known.next) {
+        if known.is_some_and(|known| now < known.last + known.pause) {
             return false;
         }
         if self.0.len() >= CAPACITY && known.is_none() {
-            self.0.retain(|_, waits| now < waits.next);
+            self.0.retain(|_, waits| now < waits.last + PAUSE);
         }
         let room = self.0.len() < CAPACITY || known.is_some();
         if room {
-            let pause = known.map_or(PAUSE, |known| known.pause);
-            self.0.insert(who, Waits { next: now + pause, pause: (pause * 2).min(LONGEST_PAUSE) });
+            let pause = known.map_or(PAUSE, |known| (known.pause * 2).min(LONGEST_PAUSE));
+            self.0.insert(who, Waits { last: now, pause });
         }
         room
     }
@@ -148,7 +149,20 @@ mod tests {
             assert!(limit.may(Instant::from_millis(at), who));
         }
         assert!(!limit.may(Instant::from_millis(at), 0), "no room");
-        assert!(limit.may(Instant::from_millis(at + 1000), 0), "the pauses of others have passed");
+        assert!(limit.may(Instant::from_millis(at + 1000), 0), "a second later");
+
+        let mut limit = Doubling::default();
+        for second in 0..2 {
+            assert!(
+                (0..CAPACITY).all(|who| limit.may(Instant::from_millis(second * 1000), who)),
+                "at {second} s"
+            );
+        }
+        assert!(!limit.may(Instant::from_millis(1999), CAPACITY), "no room");
+        assert!(
+            limit.may(Instant::from_millis(2000), CAPACITY),
+            "a second later, although others wait for two"
+        );
     }
 
     #[test]

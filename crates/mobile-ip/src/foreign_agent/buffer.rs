@@ -38,6 +38,18 @@ pub(super) struct Kept {
     since: Instant,
 }
 
+/// A packet that waits behind kept ones.
+#[derive(Debug)]
+pub(super) struct Later {
+    pub(super) packet: Packet,
+    /// The interface on which it arrived.
+    pub(super) iface: Iface,
+    /// The source of the tunnel out of which it came.
+    pub(super) entry: Ipv4Addr,
+    /// Whether its time to live was decremented.
+    pub(super) is_decremented: bool,
+}
+
 impl Kept {
     fn len(&self) -> usize {
         self.packet.bytes.len()
@@ -62,7 +74,7 @@ impl Kept {
 struct Ring {
     packets: VecDeque<Kept>,
     bytes: usize,
-    /// Whether the packets are being sent to another agent. Then they do not get too old, and packets that wait behind them
+    /// Whether the packets are being sent. Then they do not get too old, and packets that wait behind them
     /// have as much room again.
     is_draining: bool,
     /// Whether a deadline is set for its oldest packet.
@@ -283,8 +295,8 @@ impl Buffers {
 
     // --- draining --------------------------------------------------------------------------------------------------
 
-    /// Begins to send the packets of a visitor to another agent. From now on they do not get too old, and make no room for
-    /// others: later ones among them exist only here.
+    /// Begins to send the packets of a visitor. From now on they do not get too old, and make no room for others: later ones
+    /// among them exist only here.
     pub(super) fn begin_drain(&mut self, visit: Visit) {
         if let Some(ring) = self.rings.get_mut(&visit) {
             ring.is_draining = true;
@@ -293,22 +305,29 @@ impl Buffers {
         }
     }
 
+    /// Ends the sending of the packets of a visitor. Those that are left have the limits of other rings again.
+    pub(super) fn end_drain(&mut self, visit: Visit) {
+        if let Some(ring) = self.rings.get_mut(&visit) {
+            ring.is_draining = false;
+            if let Some(oldest) = ring.packets.front() {
+                ring.is_timed = true;
+                self.by_size.insert((ring.bytes, visit));
+                self.ages.set(visit, oldest.since + self.limits.max_age);
+            }
+        }
+        self.remove_empty(visit);
+    }
+
     /// Puts a later packet of a visitor behind those that are being sent. Fails with the packet if there is no room: the ring
     /// has as much room again for waiting packets, and no other ring is shrunk for them.
-    pub(super) fn wait(
-        &mut self,
-        now: Instant,
-        visit: Visit,
-        (iface, packet): (Iface, Packet),
-        is_decremented: bool,
-    ) -> Result<(), Packet> {
+    pub(super) fn wait(&mut self, now: Instant, visit: Visit, later: Later) -> Result<(), Packet> {
+        let Later { packet, iface, entry, is_decremented } = later;
         let Limits { packets, bytes, total_bytes, .. } = self.limits;
         let (count, size) = self.size(visit);
         let len = packet.bytes.len();
         if count >= 2 * packets || size + len > 2 * bytes || self.bytes + len > total_bytes {
             return Err(packet);
         }
-        let entry = Ipv4Addr::UNSPECIFIED;
         self.push(visit, Kept { packet, is_decremented, iface, entry, since: now });
         self.resized(visit, size);
         Ok(())

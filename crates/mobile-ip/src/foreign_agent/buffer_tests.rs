@@ -26,6 +26,13 @@ fn keep(buffers: &mut Buffers, at: Instant, number: u32, id: u64, len: usize) ->
     gone
 }
 
+/// Puts a packet behind those of visitor 1 that are being sent. Fails with its number.
+fn wait(buffers: &mut Buffers, id: u64, len: usize) -> Result<(), u64> {
+    let (iface, packet) = packet(id, len);
+    let later = Later { packet, iface, entry: ENTRY, is_decremented: false };
+    buffers.wait(Instant::ZERO, visit(1), later).map_err(|packet| packet.id.0)
+}
+
 fn expire(buffers: &mut Buffers, at: Instant) -> Vec<(u64, Reason)> {
     let mut gone = Vec::new();
     buffers.expire(at, &mut |kept, reason| gone.push((kept.packet.id.0, reason)));
@@ -102,14 +109,33 @@ fn packets_wait_behind_those_that_are_sent_while_there_is_room() {
     keep(&mut buffers, Instant::ZERO, 1, 1, 100);
     keep(&mut buffers, Instant::ZERO, 1, 2, 100);
     buffers.begin_drain(visit(1));
-    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(3, 100), false), Ok(()));
+    assert_eq!(wait(&mut buffers, 3, 100), Ok(()));
     assert_eq!(buffers.pop(visit(1)).map(|kept| kept.packet.id.0), Some(1));
-    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(4, 100), false), Ok(()));
-    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(5, 100), false), Ok(()));
-    let refused = buffers.wait(Instant::ZERO, visit(1), packet(6, 1), false).map_err(|packet| packet.id.0);
-    assert_eq!(refused, Err(6), "four packets");
+    assert_eq!(wait(&mut buffers, 4, 100), Ok(()));
+    assert_eq!(wait(&mut buffers, 5, 100), Ok(()));
+    assert_eq!(wait(&mut buffers, 6, 1), Err(6), "four packets");
     assert_eq!(ids(buffers.take(visit(1))), [2, 3, 4, 5]);
     assert_eq!(buffers.bytes(), 0);
+}
+
+/// After the end of a drain, the ring has its limits and deadlines again.
+#[test]
+fn packets_that_are_not_sent_any_more_are_kept_as_before() {
+    let mut buffers = Buffers::new(Limits { packets: 2, bytes: 200, ..LIMITS });
+    keep(&mut buffers, Instant::ZERO, 1, 1, 100);
+    keep(&mut buffers, Instant::ZERO, 1, 2, 100);
+    buffers.begin_drain(visit(1));
+    assert_eq!([3, 4].map(|id| wait(&mut buffers, id, 100)), [Ok(()); 2]);
+    buffers.end_drain(visit(1));
+    assert_eq!(buffers.next(), Some(Instant::from_millis(10000)));
+    let gone = keep(&mut buffers, Instant::from_millis(1000), 1, 5, 100);
+    assert_eq!(gone, [1, 2, 3].map(|id| (id, KEPT_REPLACED)));
+    assert_eq!(expire(&mut buffers, Instant::from_millis(10000)), [(4, KEPT_TOO_OLD)]);
+    assert_eq!(buffers.bytes(), 100);
+    buffers.begin_drain(visit(1));
+    buffers.pop(visit(1));
+    buffers.end_drain(visit(1));
+    assert_eq!((buffers.next(), buffers.bytes(), buffers.packets()), (None, 0, 0));
 }
 
 /// Packets that wait behind those that are being sent exist only here.
@@ -120,7 +146,7 @@ fn packets_that_are_being_sent_make_no_room_for_others() {
         assert_eq!(keep(&mut buffers, Instant::ZERO, 1, id, 100), []);
     }
     buffers.begin_drain(visit(1));
-    assert_eq!(buffers.wait(Instant::ZERO, visit(1), packet(8, 100), false), Ok(()));
+    assert_eq!(wait(&mut buffers, 8, 100), Ok(()));
     for id in 9..=10 {
         assert_eq!(keep(&mut buffers, Instant::ZERO, 2, id, 100), []);
     }

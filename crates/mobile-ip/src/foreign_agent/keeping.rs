@@ -9,7 +9,7 @@
 //! A data path beside the node may do the same for a visitor, and gives its copies to this role before anything else
 //! ([`Aside`]). So the role has the last packets whenever they matter, and does not get each packet.
 
-use super::buffer::{Buffers, KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD, Kept};
+use super::buffer::{Buffers, KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD, Kept, Later};
 use super::{ForeignAgent, NOT_A_VISITOR, Visit};
 use crate::config::{Buffering, Drain, KeepWhen};
 use crate::mark::HandoffEvent;
@@ -51,11 +51,11 @@ pub(super) struct Keeper {
     /// The Identification of the last Buffer Control Request of each visit.
     controls: BTreeMap<Visit, u64>,
     is_link_down: bool,
-    /// The visits whose packets are being sent to another care-of address.
+    /// The visits whose packets are being sent: to another care-of address, or by the link after it has come up.
     drains: BTreeSet<Visit>,
     /// When the next packet of each drain is sent.
     due: Expiry<Visit>,
-    /// The number of kept packets that were sent to another care-of address.
+    /// The number of packets that were sent by drains, to another care-of address or by the link.
     sent: u64,
 }
 
@@ -110,6 +110,14 @@ impl Keeper {
         self.buffers.packets()
     }
 
+    /// Holds the packets of a visit back again: they are not being sent any more.
+    fn hold(&mut self, visit: Visit) {
+        self.due.stop(visit);
+        if self.drains.remove(&visit) {
+            self.buffers.end_drain(visit);
+        }
+    }
+
     /// Returns the state for an operator.
     pub(super) fn status(&self) -> Value {
         Value::map([
@@ -133,7 +141,7 @@ impl ForeignAgent {
     /// it gives them to this role.
     pub(super) fn action_for(&self, visit: Visit, mac: Mac) -> Action {
         match &self.keeper {
-            Some(keeper) if keeper.wants(visit) => Action::Punt,
+            Some(keeper) if keeper.wants(visit) || keeper.drains.contains(&visit) => Action::Punt,
             _ => Action::Forward(Hop::mac(self.iface, mac)),
         }
     }
@@ -202,7 +210,10 @@ impl ForeignAgent {
         if let Some(visit) = visit.filter(|visit| self.is_draining(*visit)) {
             return match self.wait_behind(now, visit, (rx, packet), out) {
                 Ok(()) => {}
-                Err(packet) => self.send_onward(now, visit, (rx.iface, packet), out),
+                Err(packet) => match self.visitors.get(&visit).map(|visitor| visitor.mac) {
+                    Some(mac) => self.deliver(now, Some(visit), mac, (rx, packet), out),
+                    None => self.send_onward(now, visit, (rx.iface, packet), out),
+                },
             };
         }
         match visit.and_then(|visit| Some((visit, self.visitors.get(&visit)?.mac))) {
@@ -221,7 +232,7 @@ impl ForeignAgent {
         (rx, packet): (Rx, Packet),
         out: &mut Outbox,
     ) {
-        let entry = rx.tunnel.map_or(Ipv4Addr::UNSPECIFIED, |(entry, _)| entry);
+        let entry = entry_of(&rx);
         let visit = (rx.header.dst, entry);
         if self.visitors.contains_key(&visit) {
             match self.keeper.as_mut().filter(|keeper| keeper.wants(visit)) {
@@ -268,7 +279,7 @@ impl ForeignAgent {
             && let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit))
             && !keeper.drains.contains(&visit)
         {
-            let entry = rx.tunnel.map_or(Ipv4Addr::UNSPECIFIED, |(entry, _)| entry);
+            let entry = entry_of(&rx);
             let mut gone = |old, why| discard(old, why, out);
             if keeper.when == KeepWhen::LinkDown {
                 return keeper.buffers.keep(now, visit, (rx.iface, entry, packet), &mut gone);
@@ -309,6 +320,9 @@ impl ForeignAgent {
         if keeper.when != KeepWhen::LinkDown || !is_changed {
             return;
         }
+        if !is_up {
+            self.visitors.keys().for_each(|visit| keeper.hold(*visit));
+        }
         for (visit, visitor) in &self.visitors {
             self.set_route(*visit, visitor.mac, out);
         }
@@ -321,28 +335,19 @@ impl ForeignAgent {
     }
 
     /// Sends packets that were held back to a visitor that has registered again, by the link: those that arrived while the link
-    /// was down, or those that were being sent to another care-of address. A packet that has waited behind these is forwarded
-    /// only now: its time to live is decremented.
-    pub(super) fn release(&mut self, now: Instant, visit: Visit, mac: Mac, out: &mut Outbox) {
+    /// was down, or those that were being sent to another care-of address. Those of a link that was down may be paced, because
+    /// they may be more than the queue of the link has room for.
+    pub(super) fn release(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
-        let was_draining = keeper.drains.remove(&visit);
-        keeper.due.stop(visit);
-        if !was_draining && keeper.when != KeepWhen::LinkDown {
-            return;
+        let holds_back = keeper.when == KeepWhen::LinkDown;
+        if holds_back && keeper.is_link_down {
+            return keeper.hold(visit);
         }
-        for Kept { packet, iface, is_decremented, .. } in keeper.buffers.take(visit) {
-            if is_decremented {
-                let cut = (packet.bytes.len() > usize::from(self.mtu)).then_some(self.mtu);
-                self.send_on_link(mac, iface, cut, packet, out);
-                continue;
-            }
-            match Rx::parse(iface, PuntReason::Action, &packet) {
-                Ok(rx) => {
-                    let tunnel = Some((visit.1, self.config.address.address));
-                    self.deliver(now, Some(visit), mac, (Rx { tunnel, ..rx }, packet), out);
-                }
-                Err(malformed) => out.discard(iface, packet, malformed.into()),
-            }
+        if holds_back && keeper.drain == Drain::Paced && keeper.buffers.size(visit).0 > 1 {
+            return self.pace(now, visit, out);
+        }
+        if holds_back || keeper.drains.contains(&visit) {
+            self.drain_all(now, visit, out);
         }
     }
 
@@ -389,15 +394,33 @@ impl ForeignAgent {
         if keeper.drain == Drain::AtOnce || packets == 1 {
             return self.drain_all(now, visit, out);
         }
+        self.pace(now, visit, out);
+    }
+
+    /// Begins to send the packets of a visit at the rate. Later ones wait behind them. Does nothing if they are being sent.
+    fn pace(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
+        let Some(keeper) = self.keeper.as_mut() else { return };
         if keeper.drains.insert(visit) {
             keeper.buffers.begin_drain(visit);
-            self.set_departure(visit, &departure, out);
+            self.set_route_of_drain(visit, out);
             self.drain_one(now, visit, out);
         }
     }
 
-    /// Puts a packet behind those of a visitor that has left, if these are being sent. If there is no room, they are sent at
-    /// once. Fails with the packet if it can be sent. A packet of a data path beside the node was forwarded before.
+    /// Sets the route of a visit at the begin or the end of a drain.
+    fn set_route_of_drain(&mut self, visit: Visit, out: &mut Outbox) {
+        if let Some(mac) = self.visitors.get(&visit).map(|visitor| visitor.mac) {
+            self.set_route(visit, mac, out);
+            if self.config.direct_tunnels {
+                self.watch_tunnels(visit.0, out);
+            }
+        } else if let Some(departure) = self.handoffs.departures.get(&visit).cloned() {
+            self.set_departure(visit, &departure, out);
+        }
+    }
+
+    /// Puts a packet behind those of a visit that are being sent. If there is no room, they are sent at once. Fails with the
+    /// packet if it can be sent. A packet of a data path beside the node was forwarded before.
     pub(super) fn wait_behind(
         &mut self,
         now: Instant,
@@ -409,38 +432,59 @@ impl ForeignAgent {
             return Err(packet);
         };
         let is_decremented = matches!(rx.why, PuntReason::Kept(_));
-        let waits = keeper.buffers.wait(now, visit, (rx.iface, packet), is_decremented);
+        let later = Later { packet, iface: rx.iface, entry: entry_of(&rx), is_decremented };
+        let waits = keeper.buffers.wait(now, visit, later);
         waits.inspect_err(|_| self.drain_all(now, visit, out))
     }
 
-    /// Sends the oldest packet of a visitor that has left, and sets when the next one is sent.
+    /// Sends the oldest packet of a drain, and sets when the next one is sent.
     fn drain_one(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
         let oldest = keeper.buffers.pop(visit);
-        if let Some(Kept { packet, iface, .. }) = oldest {
-            let bits = packet.bytes.len() as u64 * 8;
+        if let Some(kept) = oldest {
+            let bits = kept.packet.bytes.len() as u64 * 8;
             let pause = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / keeper.rate.max(1));
             keeper.due.set(visit, now + pause.max(Duration::from_nanos(1)));
             keeper.sent += 1;
-            self.send_onward(now, visit, (iface, packet), out);
+            self.send_kept(now, visit, kept, out);
         }
         if self.keeper.as_ref().is_some_and(|keeper| keeper.buffers.size(visit).0 == 0) {
             self.drain_all(now, visit, out);
         }
     }
 
-    /// Sends all packets of a visitor that has left. Later ones do not wait any more.
+    /// Sends all packets of a visit. Later ones do not wait any more.
     pub(super) fn drain_all(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
         keeper.due.stop(visit);
         let had_waiting = keeper.drains.remove(&visit);
         let kept = keeper.buffers.take(visit);
         keeper.sent += kept.len() as u64;
-        for Kept { packet, iface, .. } in kept {
-            self.send_onward(now, visit, (iface, packet), out);
+        for kept in kept {
+            self.send_kept(now, visit, kept, out);
         }
-        if had_waiting && let Some(departure) = self.handoffs.departures.get(&visit).cloned() {
-            self.set_departure(visit, &departure, out);
+        if had_waiting {
+            self.set_route_of_drain(visit, out);
+        }
+    }
+
+    /// Sends a kept packet by the link to its visitor, or to the care-of address of a visitor that has left. A packet that has
+    /// waited behind others is forwarded only now: its time to live is decremented.
+    fn send_kept(&mut self, now: Instant, visit: Visit, kept: Kept, out: &mut Outbox) {
+        let Kept { packet, iface, is_decremented, .. } = kept;
+        let Some(mac) = self.visitors.get(&visit).map(|visitor| visitor.mac) else {
+            return self.send_onward(now, visit, (iface, packet), out);
+        };
+        if is_decremented {
+            let cut = (packet.bytes.len() > usize::from(self.mtu)).then_some(self.mtu);
+            return self.send_on_link(mac, iface, cut, packet, out);
+        }
+        match Rx::parse(iface, PuntReason::Action, &packet) {
+            Ok(rx) => {
+                let tunnel = Some((visit.1, self.config.address.address));
+                self.deliver(now, Some(visit), mac, (Rx { tunnel, ..rx }, packet), out);
+            }
+            Err(malformed) => out.discard(iface, packet, malformed.into()),
         }
     }
 
@@ -469,6 +513,11 @@ impl ForeignAgent {
             self.drain_one(now, visit, out);
         }
     }
+}
+
+/// Returns the source of the tunnel out of which a packet came.
+fn entry_of(rx: &Rx) -> Ipv4Addr {
+    rx.tunnel.map_or(Ipv4Addr::UNSPECIFIED, |(entry, _)| entry)
 }
 
 fn discard(kept: Kept, why: Reason, out: &mut Outbox) {

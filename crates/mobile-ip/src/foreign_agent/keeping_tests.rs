@@ -290,10 +290,70 @@ fn a_visitor_that_returns_gets_what_waits_by_the_link() {
         bench.data(972, 64, None);
     }
     bench.flush();
-    assert_eq!(bench.register(), ["punt", "link 2", "link 3"]);
+    assert_eq!(bench.register(), ["punt", "link 2", "link 3", "punt"], "they leave at once");
     assert_eq!(bench.agent.keeper.as_ref().unwrap().next(), None);
     assert_eq!(bench.data(100, 64, None), ["link 4"]);
     assert_eq!(bench.register(), ["punt"], "what was sent is not sent again");
+}
+
+/// Returns a bench whose link has come up again, after three packets of 1000 bytes had arrived. They leave at 4 ms intervals.
+fn after_link_down() -> Bench {
+    let mut bench = Bench::new("when = \"link-down\", packets = 3, drain = \"paced\"");
+    bench.agent.link_changed(false, &mut bench.out);
+    for _ in 0..3 {
+        bench.data(972, 64, None);
+    }
+    bench.agent.link_changed(true, &mut bench.out);
+    bench.effects();
+    assert_eq!(bench.held(), [1, 2, 3]);
+    assert_eq!(bench.register(), ["punt", "link 1"], "the rest is paced, and later ones wait");
+    bench
+}
+
+/// The queue of the link may have less room than the ring.
+#[test]
+fn packets_of_a_link_that_was_down_are_paced_by_the_link() {
+    let mut bench = after_link_down();
+    assert_eq!(bench.data(972, 64, None), [""; 0], "a later packet waits");
+    assert_eq!(bench.register(), ["punt"], "a renewal sends nothing at once");
+    assert_eq!(bench.wait(), (4, vec!["link 2".to_owned()]));
+    assert_eq!(bench.wait(), (4, vec!["link 3".to_owned()]));
+    assert_eq!(bench.wait(), (4, vec!["link 4".to_owned()]));
+    assert_eq!((bench.held(), bench.agent.keeper.as_ref().unwrap().next()), (vec![], None));
+    bench.agent.set_route(VISIT, MAC, &mut bench.out);
+    assert_eq!(bench.effects(), [""; 0], "the table forwards again");
+}
+
+#[test]
+fn pacing_on_the_link_ends_when_it_goes_down_again() {
+    let mut bench = after_link_down();
+    bench.data(972, 64, None);
+    bench.agent.link_changed(false, &mut bench.out);
+    assert_eq!(bench.effects(), ["punt"]);
+    assert_eq!(bench.held(), [2, 3, 4]);
+    assert_eq!(
+        bench.wait(),
+        (10_000, ["kept_too_old 2", "kept_too_old 3", "kept_too_old 4"].map(String::from).into())
+    );
+
+    let mut bench = after_link_down();
+    bench.agent.link_changed(false, &mut bench.out);
+    bench.effects();
+    assert_eq!(bench.data(972, 64, None), [""; 0]);
+    assert_eq!(bench.register(), ["punt"], "nothing is sent while the link is down");
+    bench.agent.link_changed(true, &mut bench.out);
+    bench.effects();
+    assert_eq!(bench.register(), ["punt", "link 2"]);
+    assert_eq!(bench.held(), [3, 4]);
+}
+
+#[test]
+fn pacing_on_the_link_turns_to_the_next_care_of_address() {
+    let mut bench = after_link_down();
+    let to = |number: u64| format!("tunnel to {NEW} {number} ttl 62");
+    assert_eq!(bench.flush(), ["punt"], "the route waits for the rest");
+    assert_eq!(bench.wait(), (4, vec![to(2)]));
+    assert_eq!(bench.wait(), (4, vec![to(3), "route onward".to_owned()]));
 }
 
 /// Each packet costs one hop: a kept one was forwarded before, and one that has waited behind it is forwarded now.

@@ -87,7 +87,7 @@ impl ForeignAgent {
         if departure.is_some() {
             out.mark(HandoffEvent::ForwardingEnded { host }.into());
         }
-        self.release(now, visit, mac, out);
+        self.release(now, visit, out);
         if since.is_none() {
             self.report_exit((host, home_agent), true, out);
             out.mark(MobileIpEvent::VisitorArrived { host }.into());
