@@ -178,7 +178,7 @@ fn diff_tells_whether_two_runs_part() {
 #[test]
 fn protocols_are_compared_and_who_cannot_says_why() {
     let folder = tempfile::tempdir().unwrap();
-    let text = prints(folder.path(), &["compare", "--quick"], 0);
+    let text = prints(folder.path(), &["compare", "plain-ip", "mobile-ip", "cellular-ip", "--runs", "2"], 0);
     let row = |title: &str| {
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(title)).collect();
         assert!(!rows.is_empty(), "{title}: {text}");
@@ -223,13 +223,6 @@ fn a_comparison_for_programs_has_a_row_for_every_metric() {
     );
     let semisoft = outage("cellular-ip-semisoft", "gap");
     assert!(semisoft["median"].is_null() && semisoft["why_not"].is_string(), "{semisoft}");
-}
-
-#[test]
-fn what_must_hold_of_a_comparison_can_be_broken() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = prints(folder.path(), &["compare", "--self-test"], 0);
-    assert_eq!(text.lines().filter(|line| line.starts_with("fails, as required")).count(), 3, "{text}");
 }
 
 #[test]

@@ -118,8 +118,8 @@ pub const fn repetitions(scale: Scale) -> usize {
 pub fn span(course: &'static Course, wanted: &[Rival], repetitions: usize, jobs: usize) -> Duration {
     let points = points(course, repetitions, |leg| wanted.contains(&leg.contender));
     let here = points.iter().filter(|point| point.backends.contains(&Backend::Linux));
-    let plans = here.filter_map(|point| point.plans(&[]).ok()).flatten();
-    plans.map(|plan| plan.duration).sum::<Duration>() / jobs.max(1) as u32
+    let durations = here.filter_map(|point| point.durations(&[]).ok()).flatten();
+    durations.sum::<Duration>() / jobs.max(1) as u32
 }
 
 /// Executes the benchmark on these backends. Backends that this machine does not have are listed in the result. Returns

@@ -394,14 +394,3 @@ fn words_name_contenders_or_protocols() {
     assert!(named("plain").is_ok() && named("ip").is_err());
     assert_eq!(select(course, &[]).map(|all| all.len()), Ok(course.contenders.len()));
 }
-
-#[test]
-fn every_breaker_breaks_what_it_is_for() {
-    let how =
-        How { jobs: 2, linux: None, stop: &AtomicBool::new(false), progress: &|_| (), repeated: &|_, _| () };
-    let tests = self_test(course().unwrap(), &how).unwrap();
-    assert_eq!(tests.len(), 3);
-    for test in tests {
-        assert!(test.broke(), "{test:?}");
-    }
-}

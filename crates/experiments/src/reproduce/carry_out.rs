@@ -210,10 +210,12 @@ struct Unit {
 fn units(points: &[Point], backend: Backend, more: &[scenario::Setting]) -> Result<Vec<Unit>, NotRun> {
     let mut units = Vec::new();
     for (place, point) in points.iter().enumerate().filter(|(_, point)| point.is_run_on(backend)) {
-        for run in 0..point.count() {
-            let duration = point.plan(run, more).map_err(broken)?.duration;
-            units.push(Unit { point: place, run, duration });
-        }
+        let durations = point.durations(more).map_err(broken)?;
+        units.extend(durations.into_iter().enumerate().map(|(run, duration)| Unit {
+            point: place,
+            run,
+            duration,
+        }));
     }
     units.sort_by_key(|unit| std::cmp::Reverse(unit.duration));
     Ok(units)

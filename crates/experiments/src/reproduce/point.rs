@@ -4,7 +4,7 @@ use crate::catalogue;
 use recorder::run::{Backend, Outcome};
 use scenario::{Plan, Repetition, Scenario, ScenarioError};
 use std::collections::BTreeMap;
-use wire::Instant;
+use wire::{Duration, Instant};
 
 /// A number printed in a paper, and the tolerance within which a value reproduces it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -192,6 +192,23 @@ impl Point {
         }
         let (number, of) = (run as u64, self.count() as u64);
         Scenario::repetition(&file, &text, &overrides, 1 + number, Repetition { number, of, seed: 1 })
+    }
+
+    /// Returns the duration of each run of the point, or the first error of [`Self::plan`]. Only a setting `duration` changes
+    /// it, so most runs need no plan for it: a plan takes milliseconds, and an experiment has thousands of runs.
+    pub(crate) fn durations(&self, more: &[scenario::Setting]) -> Result<Vec<Duration>, ScenarioError> {
+        let has_own =
+            |run: usize| self.runs.get(run).into_iter().flatten().any(|one| one.path() == "duration");
+        let mut usual = None;
+        let mut of = |run| match usual {
+            Some(duration) if !has_own(run) => Ok(duration),
+            _ => {
+                let duration = self.plan(run, more)?.duration;
+                usual = usual.or((!has_own(run)).then_some(duration));
+                Ok(duration)
+            }
+        };
+        (0..self.count()).map(&mut of).collect()
     }
 
     /// Returns the plans of all runs of the point, or the first error of [`Self::plan`].
