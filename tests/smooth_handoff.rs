@@ -168,6 +168,22 @@ fn a_lost_update_is_sent_again_by_the_mobile_node() {
     assert!(answered.iter().any(|at| (8020..8100).contains(at)), "{answered:?}");
 }
 
+/// As above, but the mobile node also loses its new cell. Without a link, it asks the first agent again: that request goes nowhere,
+/// so the agent still needs the Binding Update. It gets it from the third cell, as soon as there is a link.
+#[test]
+fn a_lost_update_is_sent_by_the_next_cell_too() {
+    let cuts = [event(4990, "cut", "wire = \"to-a\""), event(5200, "cut", "cell = 3")];
+    let restores = event(9000, "restore", "wire = \"to-a\"");
+    let outcome = run_text(&(SCENARIO.to_owned() + &cuts.concat() + &restores), &["duration=20s"]);
+    let acknowledged = |record: &&Record| {
+        matches!(&record.what, What::Marked(mark) if mark.name == "update_acknowledged"
+            && format!("{:?}", mark.fields).contains("10.3.0.1"))
+    };
+    let at: Vec<_> =
+        outcome.records.iter().filter(acknowledged).map(|record| record.at.0 / 1_000_000).collect();
+    assert!(matches!(at[..], [9000..=16_000]), "{at:?}");
+}
+
 /// The previous agent restarts just before the mobile node leaves it, so it knows no visitor. With special tunnels, it returns
 /// the packets to the home agent, which sends them to the new agent after it has accepted the registration.
 #[test]

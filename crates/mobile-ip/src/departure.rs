@@ -102,7 +102,7 @@ impl Departures {
         settings: &Settings,
     ) -> Extension {
         let place = self.0.iter().position(|known| known.previous == previous);
-        let before = place.map(|place| self.0.remove(place));
+        let before = place.map(|place| self.0.remove(place)).filter(|before| !before.is_asked);
         if request.lifetime == 0 {
             self.0.clear();
         } else if self.0.len() >= FOLLOWED {
@@ -111,6 +111,12 @@ impl Departures {
         let (departure, extension) = Departure::begin(now, before, previous, request, association, settings);
         self.0.push(departure);
         extension
+    }
+
+    /// Records that the mobile node sends a request to an agent. If it leaves it once more, this is another handoff. Until the agent
+    /// has accepted the request, it may not have it, and then still needs the Binding Update.
+    pub(crate) fn asks(&mut self, agent: Ipv4Addr) {
+        self.0.iter_mut().filter(|one| one.previous == agent).for_each(|one| one.is_asked = true);
     }
 
     /// Forgets the handoff from an agent: the mobile node is back, or the agent has acknowledged it.
@@ -133,14 +139,17 @@ impl Departures {
         self.0.last_mut()
     }
 
-    /// Returns the handoffs whose Binding Update is to be sent now.
-    pub(crate) fn due_at(&mut self, now: Instant) -> impl Iterator<Item = &mut Departure> {
-        self.0.iter_mut().filter(move |departure| departure.due <= now)
+    /// Returns the handoffs whose Binding Update is to be sent now by the agent `by`. None is sent to that agent itself: the mobile
+    /// node is back, or about to register there.
+    pub(crate) fn due_at(&mut self, now: Instant, by: Ipv4Addr) -> impl Iterator<Item = &mut Departure> {
+        self.0.iter_mut().filter(move |departure| departure.due <= now && departure.previous != by)
     }
 
-    /// Returns when the next Binding Update is sent again, or the next handoff ends; `None` if none waits.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        self.0.iter().map(|departure| departure.due.min(departure.ends)).min()
+    /// Returns when the next Binding Update is sent again by the agent `by` (`None` without a link), or the next handoff ends; `None` if
+    /// none waits.
+    pub(crate) fn due(&self, by: Option<Ipv4Addr>) -> Option<Instant> {
+        let can_send = |one: &Departure| by.is_some_and(|by| by != one.previous);
+        self.0.iter().map(|one| if can_send(one) { one.due.min(one.ends) } else { one.ends }).min()
     }
 }
 
@@ -161,6 +170,8 @@ pub(crate) struct Departure {
     repeated: u32,
     /// Whether the handoff began with the last request.
     is_new: bool,
+    /// Whether the mobile node has sent another request to the agent since.
+    is_asked: bool,
 }
 
 impl Departure {
@@ -195,6 +206,7 @@ impl Departure {
             ends: now + Duration::from_secs(settings.lifetime.into()),
             due: before.as_ref().filter(|_| !is_end).map_or(first, |before| before.due),
             is_new: before.is_none(),
+            is_asked: false,
             pause: before.as_ref().map_or(pause, |before| before.pause),
             repeated: before.map_or(0, |before| before.repeated),
         };
@@ -286,7 +298,7 @@ mod tests {
             identification: at,
             extensions: Vec::new(),
         };
-        departures.end(request.care_of);
+        departures.asks(request.care_of);
         departures.begin(Instant::from_millis(at), agent(from), &request, &association, &settings);
     }
 
@@ -301,9 +313,20 @@ mod tests {
             moves(&mut departures, 1000 * u64::from(number), number, Some(number + 1));
         }
         assert_eq!(waiting(&departures), [agent(1), agent(2), agent(3)]);
-        assert_eq!(departures.due(), Some(Instant::from_millis(2000)), "1 s after the first handoff");
+        assert_eq!(
+            departures.due(Some(agent(4))),
+            Some(Instant::from_millis(2000)),
+            "1 s after the first handoff"
+        );
+        assert_eq!(
+            departures.due(Some(agent(1))),
+            Some(Instant::from_millis(3000)),
+            "not to the agent in use"
+        );
+        assert_eq!(departures.due(None), Some(Instant::from_millis(61_000)), "the first one ends");
         let at = Instant::from_millis(3000);
-        let due: Vec<_> = departures.due_at(at).map(|it| (it.previous, it.update.care_of)).collect();
+        let due: Vec<_> =
+            departures.due_at(at, agent(4)).map(|it| (it.previous, it.update.care_of)).collect();
         assert_eq!(due, [(agent(1), agent(2)), (agent(2), agent(3))], "each leads to the next one");
         for number in 4..=6 {
             moves(&mut departures, 1000 * u64::from(number), number, Some(number + 1));
@@ -313,7 +336,12 @@ mod tests {
         moves(&mut departures, 6500, 6, Some(7));
         assert_eq!(waiting(&departures), [3, 4, 5, 6].map(agent));
         moves(&mut departures, 7000, 7, Some(5));
-        assert_eq!(waiting(&departures), [3, 4, 6, 7].map(agent), "the node is back at agent 5");
+        assert_eq!(waiting(&departures), [4, 5, 6, 7].map(agent), "agent 5 may not have the request");
+        moves(&mut departures, 7200, 5, Some(4));
+        assert_eq!(waiting(&departures), [4, 6, 7, 5].map(agent), "another handoff from agent 5");
+        assert_eq!(departures.of(agent(5)).map(|one| one.identifications.clone()), Some(vec![7200]));
+        departures.end(agent(5));
+        assert_eq!(waiting(&departures), [4, 6, 7].map(agent), "the node is back at agent 5");
         departures.end_old(Instant::from_millis(64_000));
         assert_eq!(waiting(&departures), [6, 7].map(agent), "the others forward nothing any more");
         moves(&mut departures, 65_000, 5, None);

@@ -441,7 +441,7 @@ impl Registrar {
         if encapsulating && flags.has(RequestFlags::REVERSE) {
             request.extensions.push(Extension::encapsulating_delivery());
         }
-        self.departures.end(agent); // if the node is back
+        self.departures.asks(agent);
         if let Some((previous, association)) = self.leaves() {
             let extension = self.departures.begin(now, previous, &request, &association, &self.smooth);
             if agent != home_agent && names_previous(self.attempts) {
@@ -593,6 +593,8 @@ impl Registrar {
             }
             let (agent, is_co_located) = (target.agent, target.is_co_located);
             let key = self.pending.take().and_then(|pending| pending.key);
+            // If the node is back, the agent does not need the Binding Update any more. Before the reply, it may not have the request.
+            self.departures.end(agent);
             self.keys.hold(key.map(|key| (agent, key)));
             (self.attempts, self.is_denied, self.asked) = (0, false, None);
             self.followed.clear();

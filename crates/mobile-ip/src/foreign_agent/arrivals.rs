@@ -257,14 +257,15 @@ impl ForeignAgent {
         self.watch_tunnels(host, out);
     }
 
-    /// Returns whether the Identification of a request is later than all that this agent has of the mobile node. A host on the link
-    /// can repeat an earlier request with its authentication. With nonces, the order is random: a request that seems to be
-    /// earlier is then treated as one without an authentication.
+    /// Returns whether the Identification of a request is later than all authenticated ones that this agent has of the mobile node.
+    /// A host on the link can repeat an earlier request with its authentication. With nonces, the order is random: a request that
+    /// seems to be earlier is then treated as one without an authentication.
     fn is_latest(&self, request: &Request) -> bool {
         let host = request.home;
         let visits = of_host(&self.visitors, host).map(|(_, visitor)| visitor.identification);
         let left = of_host(&self.handoffs.departures, host).map(|(_, departure)| departure.identification);
-        let arrived = self.handoffs.arrivals.get(&host).map(|arrival| arrival.identification);
+        let arrived = self.handoffs.arrivals.get(&host).filter(|arrival| arrival.is_proven);
+        let arrived = arrived.map(|arrival| arrival.identification);
         visits.chain(left).chain(arrived).all(|known| ntp_distance(request.identification, known) > 0)
     }
 

@@ -6,24 +6,23 @@ use crate::mark::HandoffEvent;
 use crate::message::Binding;
 use crate::refusal;
 use node::{Outbox, Rx};
-use wire::{Instant, Packet, Reason, udp};
+use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
 impl MobileNode {
-    /// Sends the Binding Updates to previous agents that are due, and sets the time of the next one. Ends the handoffs from agents
-    /// that do not forward packets any more.
+    /// Sends the Binding Updates to previous agents that are due, and sets the time of the next one. Without a link, they wait for the
+    /// next one. Ends the handoffs from agents that do not forward packets any more.
     pub(super) fn follow_departures(&mut self, now: Instant, out: &mut Outbox) {
-        let agent = self.attached.filter(|_| self.used.mac.is_some());
-        let mac = agent.and_then(|agent| self.used.agents.get(agent)).map(|agent| agent.mac);
+        let agent = self.agent_in_reach();
         let (home, numbers) = (self.home, self.config.numbers);
         let departures = self.registrar.departures();
         if let Some((previous, care_of)) = departures.last().and_then(Departure::take_new) {
             out.mark(HandoffEvent::PreviousNamed { previous, care_of }.into());
         }
         departures.end_old(now);
-        for departure in departures.due_at(now) {
-            let previous = departure.previous;
-            let (bytes, attempt) = departure.repeat(now, home, &numbers);
-            if let Some(mac) = mac {
+        if let Some((by, mac)) = agent {
+            for departure in departures.due_at(now, by) {
+                let previous = departure.previous;
+                let (bytes, attempt) = departure.repeat(now, home, &numbers);
                 out.send(self.used.iface, Packet::new(mac, bytes));
                 out.mark(HandoffEvent::UpdateRepeated { previous, attempt }.into());
             }
@@ -31,9 +30,16 @@ impl MobileNode {
         self.time_departures();
     }
 
+    /// Returns the agent by which Binding Updates are sent, and its link address; `None` without a link.
+    fn agent_in_reach(&self) -> Option<(Ipv4Addr, Mac)> {
+        let agent = self.attached.filter(|_| self.used.mac.is_some())?;
+        self.used.agents.get(agent).map(|known| (agent, known.mac))
+    }
+
     /// Sets the time of the next Binding Update, or of the end of a handoff.
     fn time_departures(&mut self) {
-        match self.registrar.departures().due() {
+        let by = self.agent_in_reach().map(|(agent, _)| agent);
+        match self.registrar.departures().due(by) {
             Some(due) => self.timers.set(Timer::Update, due),
             None => self.timers.stop(Timer::Update),
         }

@@ -4,7 +4,7 @@ use super::*;
 use mobile_ip::message::{Binding, Numbers, PreviousAgent, Update};
 
 const PREVIOUS: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
-const ATTACKER: Mac = Mac([2, 0, 0, 0, 0, 66]);
+pub(super) const ATTACKER: Mac = Mac([2, 0, 0, 0, 0, 66]);
 const SMOOTH: &str = "smooth_handoff = true\npending = 4000";
 const PROVEN: &str = r#"
     smooth_handoff = true
@@ -291,7 +291,7 @@ fn receives(agent: &mut ForeignAgent, now: Instant) -> Option<Mac> {
 }
 
 /// Gives the foreign agent a packet out of a tunnel from `entry`, and returns the link address that gets it.
-fn receives_from(agent: &mut ForeignAgent, now: Instant, entry: Ipv4Addr) -> Option<Mac> {
+pub(super) fn receives_from(agent: &mut ForeignAgent, now: Instant, entry: Ipv4Addr) -> Option<Mac> {
     let data = Packet::new(Mac::ZERO, packet(Ipv4Addr::new(10, 2, 0, 2), HOME, b"data"));
     let rx = Rx::parse(Iface(UP), PuntReason::Action, &data).unwrap();
     let rx = Rx { tunnel: Some((entry, VISITED)), ..rx };

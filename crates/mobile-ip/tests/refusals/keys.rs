@@ -127,6 +127,27 @@ fn keys_that_nobody_could_use_are_refused() {
     refused(mobile_node(&nonces), "`distributed_keys`", "needs `replay");
 }
 
+/// A host on the link sends a request with a later Identification, and without the key. The mobile node that returns with its key
+/// gets the packets of its home agent before the reply all the same.
+#[test]
+fn a_request_without_the_key_does_not_delay_packets() {
+    let mut agent = agent(TAKES);
+    let first = registers(&mut agent, 1000);
+    told(&mut agent, 2000, update(2000, &key_of(&first)));
+    let comes = |ms| {
+        let mut asked = request(at(ms), HOME);
+        let said = PreviousAgent::new(&asked, 30, NEXT, &association(), &Numbers::default());
+        asked.extensions.push(said.extension(&Numbers::default()));
+        asked
+    };
+    let forged = comes(6000);
+    heard(&mut agent, at(3000), 1, handoffs::ATTACKER, packet(HOME, VISITED, &forged.emit()));
+    let mut back = comes(3001);
+    back.sign(Between::MobileForeign, &key_of(&first));
+    asks(&mut agent, at(3001), &back);
+    assert_eq!(handoffs::receives_from(&mut agent, at(3002), AGENT), Some(MOBILE));
+}
+
 #[test]
 fn the_key_of_a_registration_ends_the_visit() {
     let mut agent = agent(TAKES);
