@@ -49,6 +49,7 @@ if [ "$status" -eq 0 ]; then verdict="done"; else verdict="FAILED ($status)"; fi
 verdict="$verdict after $(span $(($(date +%s) - began)))"
 report "$verdict"
 if [ "$status" -ne 0 ] && [ -n "${WAYFARE_FAILED:-}" ]; then
+    mkdir -p "$(dirname "$WAYFARE_FAILED")" # a first build that fails leaves no folder
     echo "$name: $verdict" >>"$WAYFARE_FAILED"
 fi
 exit "$status"

@@ -31,6 +31,8 @@ proto.prefs.vendor_extension =
     Pref.uint("Vendor extension", 134, "The type of the extension with a key for a foreign agent (RFC 3115)")
 proto.prefs.vendor = Pref.uint("Vendor", 32473, "The enterprise number in this extension")
 proto.prefs.vendor_key = Pref.uint("Vendor type", 1, "The type of keys among the extensions of this enterprise")
+proto.prefs.route_authentication = Pref.uint("Authentication by the home agent", 250, "The subtype of this Generalized Authentication")
+proto.prefs.smooth_authentication = Pref.uint("Authentication for handoffs", 251, "The subtype of this Generalized Authentication")
 
 local STATUS = {
     [0] = "accepted",
@@ -144,8 +146,12 @@ local function add_authentication(tree, r)
     if not kind or kind:uint() ~= GENERALIZED then
         return false
     end
-    local branch = tree:add(f.extension, kind)
-    add(branch, r, f.subtype, 1)
+    local branch = tree:add(f.extension, kind):append_text(" (Generalized Mobile IP Authentication)")
+    local subtype = r.take(1)
+    if subtype then
+        local names = { [proto.prefs.route_authentication] = " (home agent)", [proto.prefs.smooth_authentication] = " (smooth handoff)" }
+        branch:add(f.subtype, subtype):append_text(names[subtype:uint()] or "")
+    end
     local length = r.take(2)
     if not length or length:uint() < 4 or length:uint() ~= r.left() then
         return false
@@ -160,16 +166,18 @@ local function add_filter(tree, r)
     if not count or not flags or flags:uint() ~= 0 then
         return false
     end
-    for _ = 1, count:uint() do
-        add(tree, r, f.source, 4)
+    local sources = {}
+    for number = 1, count:uint() do
+        local source = r.take(4)
+        sources[number] = source and tree:add(f.source, source)
     end
-    for _ = 1, count:uint() do
+    for number = 1, count:uint() do
         local index, ids = r.take(1), r.take(1)
-        if not index or not ids then
+        if not index or not ids or not sources[number] then
             return false
         end
         for _ = 1, ids:uint() do
-            add(tree, r, f.packet_id, 2)
+            add(sources[number], r, f.packet_id, 2)
         end
         if ids:uint() % 2 == 0 then
             r.take(2)

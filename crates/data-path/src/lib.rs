@@ -100,8 +100,7 @@ pub struct Counts {
 pub fn check_built() -> std::result::Result<(), &'static str> {
     if OBJECT.is_empty() {
         return Err(
-            "this program was built without clang, so it has no data path in the kernel; install clang, and build \
-                    it again after `cargo clean -p data-path`",
+            "this program was built without clang, so it has no data path in the kernel; install clang, and build it again",
         );
     }
     Ok(())

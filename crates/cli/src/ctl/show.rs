@@ -238,6 +238,7 @@ fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Array(values) if values.is_empty() => "none".to_owned(),
         Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(", "),
+        Value::Object(members) if members.is_empty() => "none".to_owned(),
         Value::Object(members) => members
             .iter()
             .map(|(name, value)| format!("{name} {}", cell(value)))
@@ -267,6 +268,12 @@ mod tests {
             "drops": { "no_route": 7 },
             "troubles": ["records cannot be written: full"],
         })
+    }
+
+    #[test]
+    fn an_empty_value_is_not_blank() {
+        let empty = [json!([]), json!({}), json!(null), json!({ "arrivals": {}, "sent": 2 })];
+        assert_eq!(empty.map(|value| cell(&value)), ["none", "none", "-", "arrivals none, sent 2"]);
     }
 
     #[test]

@@ -88,12 +88,15 @@ impl Comparison {
 /// A protocol under test, as an index into [`Course::contenders`].
 pub type Rival = usize;
 
-/// Returns the protocols under test that `words` name, or all if there are no words. A word is the name of a protocol,
-/// or a part of names before a `-`: `cellular-ip` selects every protocol whose name begins with `cellular-ip-`. Returns
-/// an error for an unknown word.
+/// Returns the protocols under test that `words` name, or all if there are no words. A word is the name of a protocol, and
+/// selects its variants too: `cellular-ip` every protocol whose name begins with `cellular-ip-`, and `mobile-ip` also
+/// `ring-mobile-ip`. Returns an error for an unknown word.
 pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
-    let named = |name: &str, word: &String| name == word || name.starts_with(&format!("{word}-"));
     let names: Vec<&str> = course.contenders.iter().map(|contender| contender.name.as_str()).collect();
+    let named = |name: &str, word: &String| {
+        let is_variant = names.contains(&word.as_str()) && name.ends_with(&format!("-{word}"));
+        name == word || name.starts_with(&format!("{word}-")) || is_variant
+    };
     for word in words {
         if !names.iter().any(|name| named(name, word)) {
             let meant = scenario::did_you_mean(word, names.iter().copied());

@@ -181,7 +181,8 @@ fn the_beat_of_questions_is_met_everywhere() {
 /// Returns a comparison on two backends with these outages of Mobile IP and of hard Cellular IP, on every leg.
 fn made_up(outages: [(f64, f64); 2], validity: &Validity) -> Comparison {
     let course = course().unwrap();
-    let wanted = select(course, &["mobile-ip".to_owned(), "cellular-ip-hard".to_owned()]).unwrap();
+    let place = |name: &str| course.contenders.iter().position(|contender| contender.name == name).unwrap();
+    let wanted = ["mobile-ip", "cellular-ip-hard"].map(place).to_vec();
     let results = |(backend, (mobile, cellular)): (Backend, (f64, f64))| {
         let row = |point: Point| {
             let outage = if point.label.contains("mobile-ip") { mobile } else { cellular };
@@ -391,6 +392,9 @@ fn words_name_contenders_or_protocols() {
     };
     assert_eq!(named("cellular-ip"), Ok(vec!["cellular-ip-hard", "cellular-ip-semisoft"]));
     assert_eq!(named("plain-ip"), Ok(vec!["plain-ip"]));
+    let mobile = named("mobile-ip").unwrap();
+    assert!(mobile.len() >= 6 && mobile.iter().all(|name| name.ends_with("mobile-ip")), "{mobile:?}");
+    assert_eq!(named("ring-mobile-ip"), Ok(vec!["ring-mobile-ip"]));
     assert!(named("plain").is_ok() && named("ip").is_err());
     assert_eq!(select(course, &[]).map(|all| all.len()), Ok(course.contenders.len()));
 }

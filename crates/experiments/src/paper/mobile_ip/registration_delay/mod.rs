@@ -28,8 +28,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
     notes: &[
         "Scenario: a foreign agent and a home agent, joined by a link with this delay each way. The mobile node starts in the\n  \
          foreign network. success: the share of the runs in which a registration is accepted. retransmissions: requests after\n  \
-         the first. registration: from the first request to the accepted reply; no value without success. denials: replies of the\n  \
-         home agent with a code.",
+         the first. registration: from the first request to the accepted reply; no value without success. denials: replies with\n  \
+         a code that the mobile node accepted. A reply that comes after the next request is stale, and does not count.",
         "1 s: the mobile node does not know the round trip, so its first time-out is 1 s (RFC 5944, section 3.6.3). The wait doubles\n  \
          with each request. 2 RTT + 100 ms: it knows the round trip (key `expected_round_trip`).",
         "The replay window is 7 s: the home agent denies a request whose timestamp is older (code 133). The mobile node then sets\n  \
@@ -142,7 +142,7 @@ fn figures(report: &Report) -> Vec<Drawn> {
             series: [UNKNOWN, KNOWN].into_iter().flat_map(|first| drawn(report, first, metric)).collect(),
             caption: format!(
                 "First time-out of the mobile node: 1 s, or twice the round trip and 100 ms. Replay window: {WINDOW_S} s; beyond it, \
-                 each request is denied. Scale {}.",
+                 the home agent denies each request, and these delays have no point. Scale {}.",
                 report.scale.name()
             ),
         })

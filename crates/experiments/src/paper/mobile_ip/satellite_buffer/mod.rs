@@ -97,12 +97,13 @@ const OBSERVED: &[MustHold] = &[MustHold {
     needs: |point| is_main(point) && (has(point, 0) || has(point, 1)),
     check: |results| {
         let halts = |bed, packets| results.values(move |point| is_of(point, bed, packets), HALT);
-        let ends = BEDS.iter().filter_map(|bed| {
-            let pairs: Vec<f64> =
-                halts(bed.name, 0).zip(halts(bed.name, 1)).map(|(none, one)| none - one).collect();
-            Some(mean_interval(&pairs)?.lo)
-        });
-        let least = ends.min_by(f64::total_cmp);
+        let pairs = |bed: &points::Bed| -> Vec<f64> {
+            halts(bed.name, 0).zip(halts(bed.name, 1)).map(|(none, one)| none - one).collect()
+        };
+        // On Linux, only some beds are measured.
+        let measured = BEDS.iter().map(pairs).filter(|pairs| !pairs.is_empty());
+        let ends: Option<Vec<f64>> = measured.map(|pairs| Some(mean_interval(&pairs)?.lo)).collect();
+        let least = ends.and_then(|ends| ends.into_iter().min_by(f64::total_cmp));
         Check { value: least, holds: least.is_some_and(|least| least > 0.0) }
     },
     breakers: &[],

@@ -58,26 +58,24 @@ pub(super) fn points(scale: Scale) -> Vec<Point> {
             // On Linux the other points would exceed the time of the quick scale.
             let is_short = scale != Scale::Quick || (bed.is_on_linux && packets < 2);
             let backends = if is_short && packets < 2 { BOTH } else { SIM };
-            let most = if bed.is_on_linux || scale != Scale::Quick { n } else { 4 };
-            let n = if packets < 2 { most } else { few };
             points.push(bed.point(packets, n, backends));
         }
     }
     for bed in &BEDS {
         for packets in [4, 8] {
-            points.push(bed.varied(packets, few, "paced", &["mobile-ip.buffer.drain=paced"]));
+            points.push(bed.varied(packets, n, "paced", &["mobile-ip.buffer.drain=paced"]));
         }
-        points.push(bed.varied(1, few, "link-down", &["mobile-ip.buffer.when=link-down"]));
+        points.push(bed.varied(1, n, "link-down", &["mobile-ip.buffer.when=link-down"]));
     }
     let [across, near, wlan] = &BEDS;
     let few = few.min(n.div_ceil(3));
     for packets in VARIED {
         for (bed, name, set) in [
-            (across, "loss 0.001", &["wire.geo.loss=0.001"][..]),
+            (across, "loss 0.01", &["wire.geo.loss=0.01"][..]),
             (
                 wlan,
-                "loss 0.001",
-                &["cell.1.loss=0.001", "cell.2.loss=0.001", "cell.3.loss=0.001", "cell.4.loss=0.001"],
+                "loss 0.01",
+                &["cell.1.loss=0.01", "cell.2.loss=0.01", "cell.3.loss=0.01", "cell.4.loss=0.01"],
             ),
             (across, "CUBIC", &["host.correspondent.tcp.congestion=cubic"]),
             (

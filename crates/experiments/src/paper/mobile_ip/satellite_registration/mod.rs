@@ -56,6 +56,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          satellite link. care_of_addresses_learnt: how often the correspondent changes its binding after Start Reg. With `each packet\n  \
          twice`, each Binding Update arrives again. With `each packet again 5 s later`, the Update about the first care-of address arrives\n  \
          again after the Update about the second one, and in the correspondent's window of 7 s.",
+        "Satellite delay 512 ms: the reply arrives after the first time-out of 1 s, when the second request was sent, so it is stale. The\n  \
+         reply to the second request comes a round trip later.",
     ],
     backends: BOTH,
     metrics: &[

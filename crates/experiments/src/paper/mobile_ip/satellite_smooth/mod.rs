@@ -33,8 +33,8 @@ pub(in crate::paper) const EXPERIMENT: Experiment = Experiment {
          correspondent sent before Start Reg.",
         "off: by how much the first data came later than the next retransmission of the correspondent and the delay of the satellite\n  \
          link, once for each of its crossings.",
-        "Same side: the correspondent's second time-out, about 3 s after the move, comes before Finish Reg, and the old agent forwards it.\n  \
-         So there is no stall after Finish Reg.",
+        "Same side: the correspondent's second time-out, about 3 s after the move, comes near Finish Reg, and the old agent forwards it.\n  \
+         So the stall after Finish Reg is a fraction of a second, and zero in the runs in which the time-out comes first.",
     ],
     backends: BOTH,
     metrics: &[
