@@ -234,6 +234,8 @@ impl Receiver {
             self.edge = self.edge.latest(self.next);
             self.finished = true;
             self.beyond.clear();
+            // A complete stream needs no report of duplicates (Linux: `tcp_fin`).
+            self.duplicate = None;
             self.due = true;
         } else if in_order && !gap_before {
             self.owe(now);
