@@ -37,7 +37,7 @@ impl MobileNode {
     }
 
     /// Sets the time of the next Binding Update, or of the end of a handoff.
-    fn time_departures(&mut self) {
+    pub(super) fn time_departures(&mut self) {
         let by = self.agent_in_reach().map(|(agent, _)| agent);
         match self.registrar.departures().due(by) {
             Some(due) => self.timers.set(Timer::Update, due),
