@@ -335,7 +335,8 @@ fn packets_that_arrive_while_the_link_is_down_wait_at_the_agent() {
     }
 }
 
-/// The queue of the base station has room for 8 frames, and 30 datagrams wait when its link is up again. Paced, all arrive, once each.
+/// The queue of the base station has room for 8 frames, and 30 datagrams wait when its link is up again. Paced, all of these arrive,
+/// once each; one more can be on the link when it is cut.
 #[test]
 fn packets_that_wait_for_a_link_are_paced_to_its_queue() {
     let stays = event(4200, "cut", "cell = 2") + &event(4500, "restore", "cell = 2");

@@ -20,9 +20,9 @@ fn main() -> io::Result<()> {
         Ok(status) => Err(io::Error::other(format!("clang cannot compile {source}: {status}"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             println!("cargo:warning=there is no clang, so this build has no data path in the kernel");
-            // After clang is installed, the next build finds it.
+            // After clang is installed, the next build finds it. Other folders may change often.
             env::split_paths(&env::var_os("PATH").unwrap_or_default())
-                .filter(|folder| folder.is_dir())
+                .filter(|folder| folder.is_dir() && folder.starts_with("/usr"))
                 .for_each(|folder| println!("cargo:rerun-if-changed={}", folder.display()));
             fs::write(Path::new(&object), [])
         }

@@ -173,7 +173,7 @@ local function add_filter(tree, r)
     end
     for number = 1, count:uint() do
         local index, ids = r.take(1), r.take(1)
-        if not index or not ids or not sources[number] then
+        if not index or not ids or not sources[number] or index:uint() ~= number - 1 or ids:uint() == 0 then
             return false
         end
         for _ = 1, ids:uint() do

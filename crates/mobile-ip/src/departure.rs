@@ -113,8 +113,8 @@ impl Departures {
         extension
     }
 
-    /// Records that the mobile node sends a request to an agent. If it leaves it once more, this is another handoff. Until the agent
-    /// has accepted the request, it may not have it, and then still needs the Binding Update.
+    /// Records that the mobile node sends a request to an agent that it had left. A later handoff from there is a new one. The
+    /// earlier handoff stays: if the request is lost, the agent still needs the Binding Update.
     pub(crate) fn asks(&mut self, agent: Ipv4Addr) {
         self.0.iter_mut().filter(|one| one.previous == agent).for_each(|one| one.is_asked = true);
     }

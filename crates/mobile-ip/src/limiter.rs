@@ -42,7 +42,7 @@ impl<K: Ord> Limiter<K> {
 
 /// A rate limit for messages that are repeated because the peer does not react: the pause between two messages doubles from
 /// [`PAUSE`] up to [`LONGEST_PAUSE`]. Of at most [`CAPACITY`] peers, as for [`Limiter`]: if there is no room, a peer is forgotten a
-/// second after its last message, so that many forged peers cannot take all room for the longest pause.
+/// second after its last message, so that forged peers take all room for a second only.
 #[derive(Debug)]
 pub(crate) struct Doubling<K>(BTreeMap<K, Waits>);
 

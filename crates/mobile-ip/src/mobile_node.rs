@@ -319,6 +319,7 @@ impl MobileNode {
         if self.attached == Some(agent) {
             self.used.solicit_at = None;
             self.detected(agent, out);
+            self.time_departures(); // overdue Binding Updates have waited for a link
         }
         match decision {
             Decision::Register(agent, why) => {

@@ -593,7 +593,7 @@ impl Registrar {
             }
             let (agent, is_co_located) = (target.agent, target.is_co_located);
             let key = self.pending.take().and_then(|pending| pending.key);
-            // If the node is back, the agent does not need the Binding Update any more. Before the reply, it may not have the request.
+            // The node is back, so the agent does not need the Binding Update any more.
             self.departures.end(agent);
             self.keys.hold(key.map(|key| (agent, key)));
             (self.attempts, self.is_denied, self.asked) = (0, false, None);

@@ -35,7 +35,7 @@ pub struct Buffering {
     #[serde(deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub max_age: Duration,
-    /// How the kept packets are sent to the visitor's new care-of address; default `at-once`.
+    /// How the kept packets are sent to the visitor's new care-of address, or by the link after it was down; default `at-once`.
     pub drain: Drain,
     /// With `drain = "paced"`, the rate for each visitor in bit/s, of the datagrams without outer headers; default `2Mb/s`.
     #[serde(deserialize_with = "node::config::rate")]
@@ -58,7 +58,7 @@ pub enum KeepWhen {
     Request,
 }
 
-/// How kept packets are sent to a new care-of address.
+/// How kept packets are sent to a new care-of address, or by the link after it was down.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Drain {
@@ -66,7 +66,8 @@ pub enum Drain {
     #[default]
     AtOnce,
     /// The kept packets are sent at `rate`. Later packets of the visitor wait behind them. If these are more than fit into the
-    /// same room again, all of them are sent at once: none is dropped.
+    /// same room again, or after twice as many packets as were kept, the rest is sent at once. No packet is dropped for it, but a
+    /// link whose queue is full may lose some.
     Paced,
 }
 

@@ -257,7 +257,8 @@ impl ForeignAgent {
         self.watch_tunnels(host, out);
     }
 
-    /// Returns whether the Identification of a request is later than all authenticated ones that this agent has of the mobile node.
+    /// Returns whether the Identification of a request is later than those of the visits, of the handoffs, and of an authenticated
+    /// request that this agent has of the mobile node.
     /// A host on the link can repeat an earlier request with its authentication. With nonces, the order is random: a request that
     /// seems to be earlier is then treated as one without an authentication.
     fn is_latest(&self, request: &Request) -> bool {
@@ -388,7 +389,7 @@ impl ForeignAgent {
         match self.judge_arrival(now, entry, host) {
             Ok(Some(mac)) => {
                 self.handoffs.delivered += 1;
-                self.deliver(now, self.visit_of(host, mac), mac, (rx, packet), out);
+                self.deliver_in_order(now, self.visit_of(host, mac), mac, (rx, packet), out);
             }
             Ok(None) => self.forward_departed(now, rx, entry, packet, out),
             Err(NOT_A_VISITOR) if self.config.special_tunnels => self.send_back(now, rx, entry, packet, out),

@@ -18,7 +18,8 @@ use crate::one_tunnel::OneRoute;
 use node::{
     Action, Aside, Disposition, Expiry, Hop, Lifetime, Outbox, PuntReason, Route, RouteKey, Rx, Value, reason,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use wire::ipv4::{self, Header};
 use wire::{
     Duration, Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, fragment,
@@ -51,8 +52,10 @@ pub(super) struct Keeper {
     /// The Identification of the last Buffer Control Request of each visit.
     controls: BTreeMap<Visit, u64>,
     is_link_down: bool,
-    /// The visits whose packets are being sent: to another care-of address, or by the link after it has come up.
-    drains: BTreeSet<Visit>,
+    /// The visits whose packets are being sent: to another care-of address, or by the link after it has come up. With the number of
+    /// packets that are still sent at the rate: twice as many as were kept at the begin. A sender that waits for acknowledgments would
+    /// otherwise keep the drain going for ever. What waits after these is sent at once.
+    drains: BTreeMap<Visit, usize>,
     /// When the next packet of each drain is sent.
     due: Expiry<Visit>,
     /// The number of packets that were sent by drains, to another care-of address or by the link.
@@ -69,7 +72,7 @@ impl Keeper {
             asked: BTreeSet::new(),
             controls: BTreeMap::new(),
             is_link_down: false,
-            drains: BTreeSet::new(),
+            drains: BTreeMap::new(),
             due: Expiry::default(),
             sent: 0,
         }
@@ -113,7 +116,7 @@ impl Keeper {
     /// Holds the packets of a visit back again: they are not being sent any more.
     fn hold(&mut self, visit: Visit) {
         self.due.stop(visit);
-        if self.drains.remove(&visit) {
+        if self.drains.remove(&visit).is_some() {
             self.buffers.end_drain(visit);
         }
     }
@@ -141,7 +144,7 @@ impl ForeignAgent {
     /// it gives them to this role.
     pub(super) fn action_for(&self, visit: Visit, mac: Mac) -> Action {
         match &self.keeper {
-            Some(keeper) if keeper.wants(visit) || keeper.drains.contains(&visit) => Action::Punt,
+            Some(keeper) if keeper.wants(visit) || keeper.drains.contains_key(&visit) => Action::Punt,
             _ => Action::Forward(Hop::mac(self.iface, mac)),
         }
     }
@@ -175,20 +178,21 @@ impl ForeignAgent {
         keeper.buffers.remove_if(visit, |packet| is_named(&message.named, packet), &mut |old| {
             discard(old, KEPT_DUPLICATE, out);
         });
-        let Some(mac) = self.visitors.get(&visit).map(|visitor| visitor.mac) else { return Ok(()) };
+        if !self.visitors.contains_key(&visit) {
+            return Ok(());
+        }
         match message.asks {
             Asks::Keep => _ = keeper.asked.insert(visit),
             Asks::Forward => return Ok(()),
+            // What is being sent to the visitor was not forwarded before.
+            Asks::Stop if keeper.drains.contains_key(&visit) => _ = keeper.asked.remove(&visit),
             Asks::Stop => {
                 keeper.asked.remove(&visit);
                 keeper.buffers.take(visit).into_iter().for_each(|kept| discard(kept, KEPT_UNWANTED, out));
             }
         }
         if keeper.when == KeepWhen::Request {
-            self.set_route(visit, mac, out);
-            if self.config.direct_tunnels {
-                self.watch_tunnels(visit.0, out);
-            }
+            self.renew_route(visit, out);
         }
         Ok(())
     }
@@ -208,13 +212,13 @@ impl ForeignAgent {
     pub(super) fn punted(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let visit = rx.tunnel.map(|(entry, _)| (rx.header.dst, entry));
         if let Some(visit) = visit.filter(|visit| self.is_draining(*visit)) {
-            return match self.wait_behind(now, visit, (rx, packet), out) {
-                Ok(()) => {}
-                Err(packet) => match self.visitors.get(&visit).map(|visitor| visitor.mac) {
-                    Some(mac) => self.deliver(now, Some(visit), mac, (rx, packet), out),
-                    None => self.send_onward(now, visit, (rx.iface, packet), out),
-                },
-            };
+            let iface = rx.iface;
+            if let Some(mac) = self.visitors.get(&visit).map(|visitor| visitor.mac) {
+                self.deliver_in_order(now, Some(visit), mac, (rx, packet), out);
+            } else if let Err(packet) = self.wait_behind(now, visit, (rx, packet), out) {
+                self.send_onward(now, visit, (iface, packet), out);
+            }
+            return;
         }
         match visit.and_then(|visit| Some((visit, self.visitors.get(&visit)?.mac))) {
             Some((visit, mac)) => self.deliver(now, Some(visit), mac, (rx, packet), out),
@@ -277,7 +281,7 @@ impl ForeignAgent {
         }
         if let Some(visit) = visit
             && let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit))
-            && !keeper.drains.contains(&visit)
+            && !keeper.drains.contains_key(&visit)
         {
             let entry = entry_of(&rx);
             let mut gone = |old, why| discard(old, why, out);
@@ -287,6 +291,24 @@ impl ForeignAgent {
             keeper.buffers.keep(now, visit, (rx.iface, entry, packet.clone()), &mut gone);
         }
         self.send_on_link(mac, rx.iface, verdict.cut, packet, out);
+    }
+
+    /// Delivers a packet to a visitor, behind those that are being sent to it.
+    pub(super) fn deliver_in_order(
+        &mut self,
+        now: Instant,
+        visit: Option<Visit>,
+        mac: Mac,
+        (rx, packet): (Rx, Packet),
+        out: &mut Outbox,
+    ) {
+        let packet = match visit.filter(|visit| self.visitors.contains_key(visit)) {
+            Some(own) => self.wait_behind(now, own, (rx, packet), out).err(),
+            None => Some(packet),
+        };
+        if let Some(packet) = packet {
+            self.deliver(now, visit, mac, (rx, packet), out);
+        }
     }
 
     /// Sends a packet to a visitor, in fragments of at most `cut` bytes if it is given.
@@ -323,20 +345,13 @@ impl ForeignAgent {
         if !is_up {
             self.visitors.keys().for_each(|visit| keeper.hold(*visit));
         }
-        for (visit, visitor) in &self.visitors {
-            self.set_route(*visit, visitor.mac, out);
-        }
-        if self.config.direct_tunnels {
-            let hosts: Vec<_> = self.visitors.keys().map(|(host, _)| *host).collect();
-            for host in hosts {
-                self.watch_tunnels(host, out);
-            }
-        }
+        let visits: Vec<_> = self.visitors.keys().copied().collect();
+        visits.into_iter().for_each(|visit| self.renew_route(visit, out));
     }
 
     /// Sends packets that were held back to a visitor that has registered again, by the link: those that arrived while the link
     /// was down, or those that were being sent to another care-of address. Those of a link that was down may be paced, because
-    /// they may be more than the queue of the link has room for.
+    /// they may be more than the queue of the link has room for. If the link is down again, they stay here.
     pub(super) fn release(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
         let holds_back = keeper.when == KeepWhen::LinkDown;
@@ -346,7 +361,7 @@ impl ForeignAgent {
         if holds_back && keeper.drain == Drain::Paced && keeper.buffers.size(visit).0 > 1 {
             return self.pace(now, visit, out);
         }
-        if holds_back || keeper.drains.contains(&visit) {
+        if holds_back || keeper.drains.contains_key(&visit) {
             self.drain_all(now, visit, out);
         }
     }
@@ -376,7 +391,7 @@ impl ForeignAgent {
 
     /// Returns whether kept packets of a visitor that has left are being sent. Later packets wait behind them.
     pub(super) fn is_draining(&self, visit: Visit) -> bool {
-        self.keeper.as_ref().is_some_and(|keeper| keeper.drains.contains(&visit))
+        self.keeper.as_ref().is_some_and(|keeper| keeper.drains.contains_key(&visit))
     }
 
     /// Sends the packets of a visitor that has left to its new care-of address: first the kept ones, and then later ones. The
@@ -400,15 +415,16 @@ impl ForeignAgent {
     /// Begins to send the packets of a visit at the rate. Later ones wait behind them. Does nothing if they are being sent.
     fn pace(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
-        if keeper.drains.insert(visit) {
+        if let Entry::Vacant(drain) = keeper.drains.entry(visit) {
+            drain.insert(2 * keeper.buffers.size(visit).0);
             keeper.buffers.begin_drain(visit);
-            self.set_route_of_drain(visit, out);
+            self.renew_route(visit, out);
             self.drain_one(now, visit, out);
         }
     }
 
-    /// Sets the route of a visit at the begin or the end of a drain.
-    fn set_route_of_drain(&mut self, visit: Visit, out: &mut Outbox) {
+    /// Sets the route of a visit to what is known now.
+    fn renew_route(&mut self, visit: Visit, out: &mut Outbox) {
         if let Some(mac) = self.visitors.get(&visit).map(|visitor| visitor.mac) {
             self.set_route(visit, mac, out);
             if self.config.direct_tunnels {
@@ -419,8 +435,8 @@ impl ForeignAgent {
         }
     }
 
-    /// Puts a packet behind those of a visit that are being sent. If there is no room, they are sent at once. Fails with the
-    /// packet if it can be sent. A packet of a data path beside the node was forwarded before.
+    /// Puts a packet behind those of a visit that are being sent. If these leave no room, all of them are sent at once. Fails with the
+    /// packet if none is in front of it, so that it can be sent. A packet of a data path beside the node was forwarded before.
     pub(super) fn wait_behind(
         &mut self,
         now: Instant,
@@ -428,7 +444,7 @@ impl ForeignAgent {
         (rx, packet): (Rx, Packet),
         out: &mut Outbox,
     ) -> Result<(), Packet> {
-        let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.drains.contains(&visit)) else {
+        let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.drains.contains_key(&visit)) else {
             return Err(packet);
         };
         let is_decremented = matches!(rx.why, PuntReason::Kept(_));
@@ -440,15 +456,20 @@ impl ForeignAgent {
     /// Sends the oldest packet of a drain, and sets when the next one is sent.
     fn drain_one(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
-        let oldest = keeper.buffers.pop(visit);
+        let (oldest, mut is_last) = (keeper.buffers.pop(visit), false);
         if let Some(kept) = oldest {
             let bits = kept.packet.bytes.len() as u64 * 8;
             let pause = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / keeper.rate.max(1));
             keeper.due.set(visit, now + pause.max(Duration::from_nanos(1)));
             keeper.sent += 1;
+            let left = keeper.drains.get_mut(&visit).map_or(0, |left| {
+                *left = left.saturating_sub(1);
+                *left
+            });
+            is_last = left == 0;
             self.send_kept(now, visit, kept, out);
         }
-        if self.keeper.as_ref().is_some_and(|keeper| keeper.buffers.size(visit).0 == 0) {
+        if is_last || self.keeper.as_ref().is_some_and(|keeper| keeper.buffers.size(visit).0 == 0) {
             self.drain_all(now, visit, out);
         }
     }
@@ -457,14 +478,14 @@ impl ForeignAgent {
     pub(super) fn drain_all(&mut self, now: Instant, visit: Visit, out: &mut Outbox) {
         let Some(keeper) = self.keeper.as_mut() else { return };
         keeper.due.stop(visit);
-        let had_waiting = keeper.drains.remove(&visit);
+        let had_waiting = keeper.drains.remove(&visit).is_some();
         let kept = keeper.buffers.take(visit);
         keeper.sent += kept.len() as u64;
         for kept in kept {
             self.send_kept(now, visit, kept, out);
         }
         if had_waiting {
-            self.set_route_of_drain(visit, out);
+            self.renew_route(visit, out);
         }
     }
 

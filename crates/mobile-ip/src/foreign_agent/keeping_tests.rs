@@ -24,19 +24,26 @@ struct Bench {
     packets: u64,
     /// The Identification of the last Binding Update.
     updates: u64,
+    /// Whether the last route of the visitor's packets lets the table forward them.
+    by_table: bool,
 }
 
 impl Bench {
     fn new(buffer: &str) -> Self {
+        Self::with(buffer, "")
+    }
+
+    /// `more`: further keys of the agent.
+    fn with(buffer: &str, more: &str) -> Self {
         let text = format!(
-            "address = \"10.3.0.1/24\"\ninterface = \"visited\"\nsmooth_handoff = true\nbuffer = {{ {buffer} }}\n\
+            "address = \"10.3.0.1/24\"\ninterface = \"visited\"\nsmooth_handoff = true\nbuffer = {{ {buffer} }}\n{more}\n\
              mobile_nodes = [{{ address = \"10.1.0.7\", spi = 300, key = \"{}\" }}]",
             "ab".repeat(16)
         );
         let names = ["visited".to_owned(), "up".to_owned()];
         let agent = ForeignAgent::new(toml::from_str(&text).unwrap(), Interfaces(&names), Rng::new(1));
         let (out, now) = (Outbox::default(), Instant::from_millis(1000));
-        let mut bench = Self { agent: agent.unwrap(), out, now, packets: 0, updates: 1 };
+        let mut bench = Self { agent: agent.unwrap(), out, now, packets: 0, updates: 1, by_table: true };
         bench.register();
         bench
     }
@@ -66,6 +73,7 @@ impl Bench {
     /// Returns the effects as text: `link N`, `tunnel to EXIT N`, and `REASON N`, where N is the number of a packet; and
     /// the routes.
     fn effects(&mut self) -> Vec<String> {
+        let by_table = &mut self.by_table;
         let read = |effect| match effect {
             Effect::Send(Some(_), packet) => Some(format!("link {}", packet.id.0)),
             Effect::Send(None, packet) if packet.id == PacketId::NEW => {
@@ -80,7 +88,12 @@ impl Bench {
             Effect::Discard(_, _, reason::CONSUMED) => None,
             Effect::Discard(_, packet, reason) => Some(format!("{reason} {}", packet.id.0)),
             Effect::Do(node::Act::Route(_, Some(Route { action: Action::Punt, .. }))) => {
+                *by_table = false;
                 Some("punt".to_owned())
+            }
+            Effect::Do(node::Act::Route(key, Some(Route { action: Action::Forward(_), .. }))) => {
+                *by_table |= key.class.is_some();
+                None
             }
             Effect::Do(node::Act::Route(_, Some(Route { action: Action::Tunnel(_), .. }))) => {
                 Some("route onward".to_owned())
@@ -92,6 +105,11 @@ impl Bench {
 
     /// A packet for the visitor arrives. It is an UDP datagram with this payload, time to live and identification.
     fn data(&mut self, size: usize, ttl: u8, id: Option<u16>) -> Vec<String> {
+        self.data_from(HOME_AGENT, size, ttl, id)
+    }
+
+    /// As [`Self::data`], out of a tunnel from `entry`.
+    fn data_from(&mut self, entry: Ipv4Addr, size: usize, ttl: u8, id: Option<u16>) -> Vec<String> {
         self.packets += 1;
         let [src, dst] = [SENDER, HOST].map(|address| SocketAddrV4::new(address, 9000));
         let whole = udp::packet(src, dst, &vec![0; size]);
@@ -99,10 +117,8 @@ impl Bench {
         let header = Header { ttl, dont_fragment: id.is_none(), id: id.unwrap_or(0), ..header };
         let bytes = header.emit(payload);
         let packet = Packet { id: PacketId(self.packets), ..Packet::new(Mac::ZERO, bytes) };
-        let rx = Rx {
-            tunnel: Some((HOME_AGENT, OWN)),
-            ..Rx::parse(Iface(2), PuntReason::Action, &packet).unwrap()
-        };
+        let rx =
+            Rx { tunnel: Some((entry, OWN)), ..Rx::parse(Iface(2), PuntReason::Action, &packet).unwrap() };
         self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
         self.effects()
     }
@@ -297,36 +313,75 @@ fn a_visitor_that_returns_gets_what_waits_by_the_link() {
 }
 
 /// Returns a bench whose link has come up again, after three packets of 1000 bytes had arrived. They leave at 4 ms intervals.
-fn after_link_down() -> Bench {
-    let mut bench = Bench::new("when = \"link-down\", packets = 3, drain = \"paced\"");
+fn after_link_down(more: &str) -> Bench {
+    let mut bench = Bench::with("when = \"link-down\", packets = 3, drain = \"paced\"", more);
     bench.agent.link_changed(false, &mut bench.out);
     for _ in 0..3 {
         bench.data(972, 64, None);
     }
     bench.agent.link_changed(true, &mut bench.out);
     bench.effects();
+    assert!(bench.by_table);
     assert_eq!(bench.held(), [1, 2, 3]);
-    assert_eq!(bench.register(), ["punt", "link 1"], "the rest is paced, and later ones wait");
+    assert_eq!(bench.register().last().unwrap(), "link 1", "the rest is paced, and later ones wait");
+    assert!(!bench.by_table);
     bench
 }
 
 /// The queue of the link may have less room than the ring.
 #[test]
 fn packets_of_a_link_that_was_down_are_paced_by_the_link() {
-    let mut bench = after_link_down();
+    let mut bench = after_link_down("");
     assert_eq!(bench.data(972, 64, None), [""; 0], "a later packet waits");
     assert_eq!(bench.register(), ["punt"], "a renewal sends nothing at once");
     assert_eq!(bench.wait(), (4, vec!["link 2".to_owned()]));
     assert_eq!(bench.wait(), (4, vec!["link 3".to_owned()]));
     assert_eq!(bench.wait(), (4, vec!["link 4".to_owned()]));
     assert_eq!((bench.held(), bench.agent.keeper.as_ref().unwrap().next()), (vec![], None));
-    bench.agent.set_route(VISIT, MAC, &mut bench.out);
-    assert_eq!(bench.effects(), [""; 0], "the table forwards again");
+    assert!(bench.by_table, "the table forwards again");
+}
+
+/// A sender that waits for acknowledgments sends a packet for each one that arrives. So the ring is never empty.
+#[test]
+fn pacing_ends_although_a_packet_follows_each_other_one() {
+    let mut bench = after_link_down("");
+    bench.data(972, 64, None);
+    let mut paced = 0;
+    while !bench.by_table {
+        let (pause, sent) = bench.wait();
+        assert_eq!(pause, 4);
+        paced += 1;
+        assert!(sent.len() <= 3, "{sent:?}");
+        if !bench.by_table {
+            bench.data(972, 64, None);
+        }
+    }
+    assert_eq!((paced, bench.held()), (5, vec![]), "twice three packets, the first at once");
+}
+
+/// One flow may come out of several tunnels. Its order is kept.
+#[test]
+fn packets_of_other_tunnels_wait_too() {
+    let mut bench = after_link_down("direct_tunnels = true");
+    assert_eq!(bench.data_from(SENDER, 972, 64, None), [""; 0]);
+    let sent: Vec<_> = (0..3).flat_map(|_| bench.wait().1).filter(|said| said.starts_with("link")).collect();
+    assert_eq!(sent, ["link 2", "link 3", "link 4"]);
+    assert_eq!(bench.data_from(SENDER, 972, 64, None), ["link 5"]);
+}
+
+/// A mobile node that wants no packets to be kept gets those that wait for it.
+#[test]
+fn a_request_to_stop_drops_nothing_that_is_being_sent() {
+    let mut bench = after_link_down("");
+    assert_eq!(bench.control(Asks::Stop, 5, &[]), [""; 0]);
+    assert_eq!(bench.data(972, 64, None), [""; 0]);
+    let sent: Vec<_> = (0..3).flat_map(|_| bench.wait().1).collect();
+    assert_eq!(sent, ["link 2", "link 3", "link 4"]);
 }
 
 #[test]
 fn pacing_on_the_link_ends_when_it_goes_down_again() {
-    let mut bench = after_link_down();
+    let mut bench = after_link_down("");
     bench.data(972, 64, None);
     bench.agent.link_changed(false, &mut bench.out);
     assert_eq!(bench.effects(), ["punt"]);
@@ -336,7 +391,7 @@ fn pacing_on_the_link_ends_when_it_goes_down_again() {
         (10_000, ["kept_too_old 2", "kept_too_old 3", "kept_too_old 4"].map(String::from).into())
     );
 
-    let mut bench = after_link_down();
+    let mut bench = after_link_down("");
     bench.agent.link_changed(false, &mut bench.out);
     bench.effects();
     assert_eq!(bench.data(972, 64, None), [""; 0]);
@@ -349,7 +404,7 @@ fn pacing_on_the_link_ends_when_it_goes_down_again() {
 
 #[test]
 fn pacing_on_the_link_turns_to_the_next_care_of_address() {
-    let mut bench = after_link_down();
+    let mut bench = after_link_down("");
     let to = |number: u64| format!("tunnel to {NEW} {number} ttl 62");
     assert_eq!(bench.flush(), ["punt"], "the route waits for the rest");
     assert_eq!(bench.wait(), (4, vec![to(2)]));

@@ -31,9 +31,6 @@ impl MobileNode {
                 self.own.link_up(now, cell, out);
                 if self.config.link_trigger || self.attached.is_none() {
                     self.hint(now, out);
-                } else {
-                    // The next request may be far away.
-                    self.time_departures();
                 }
             }
             // The radio cannot tune to the requested cell, so the link is unchanged.

@@ -30,10 +30,12 @@ impl MobileNode {
         self.time_departures();
     }
 
-    /// Returns the agent by which Binding Updates are sent, and its link address; `None` without a link.
+    /// Returns the agent by which Binding Updates are sent, and its link address; `None` without a link, or if the agent was not heard
+    /// since the link came up.
     fn agent_in_reach(&self) -> Option<(Ipv4Addr, Mac)> {
         let agent = self.attached.filter(|_| self.used.mac.is_some())?;
-        self.used.agents.get(agent).map(|known| (agent, known.mac))
+        let known = self.used.agents.get(agent).filter(|known| known.heard >= self.used.linked)?;
+        Some((agent, known.mac))
     }
 
     /// Sets the time of the next Binding Update, or of the end of a handoff.
