@@ -88,9 +88,9 @@ impl Comparison {
 /// A protocol under test, as an index into [`Course::contenders`].
 pub type Rival = usize;
 
-/// Returns the protocols under test that `words` name, or all if there are no words. A word is the name of a protocol, and
-/// selects its variants too: `cellular-ip` every protocol whose name begins with `cellular-ip-`, and `mobile-ip` also
-/// `ring-mobile-ip`. Returns an error for an unknown word.
+/// Returns the protocols under test that `words` name, or all if there are no words. A word is a name, or the part that
+/// the names of variants share: `cellular-ip` selects all names that begin with `cellular-ip-`, and `mobile-ip` itself and all names
+/// that end with `-mobile-ip`. Returns an error for an unknown word.
 pub fn select(course: &Course, words: &[String]) -> Result<Vec<Rival>, String> {
     let names: Vec<&str> = course.contenders.iter().map(|contender| contender.name.as_str()).collect();
     let named = |name: &str, word: &String| {

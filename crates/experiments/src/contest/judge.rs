@@ -37,7 +37,7 @@ struct Breaker {
     set: &'static [&'static str],
 }
 
-const MUST_HOLD: &[MustHold] = &[
+pub(super) const MUST_HOLD: &[MustHold] = &[
     MustHold {
         text: "without a mobility protocol, the application receives no new data after the move",
         value: "number of runs with new data after the move",

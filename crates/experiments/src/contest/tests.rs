@@ -4,7 +4,7 @@ use super::carry_out::points;
 use super::course::{Leg, Mover, course};
 use super::measure::{EXCHANGE, GOODPUT, LOST, OUTAGE, OWNERS, SIGNALLING, STALL, STATE, measure};
 use super::*;
-use crate::reproduce::{How, Measured, Point, Results, Samples, Validity};
+use crate::reproduce::{Check, How, Measured, Point, Results, Samples, Validity};
 use recorder::run::{Backend, simulate};
 use std::sync::atomic::AtomicBool;
 use wire::{Duration, Instant};
@@ -397,4 +397,23 @@ fn words_name_contenders_or_protocols() {
     assert_eq!(named("ring-mobile-ip"), Ok(vec!["ring-mobile-ip"]));
     assert!(named("plain").is_ok() && named("ip").is_err());
     assert_eq!(select(course, &[]).map(|all| all.len()), Ok(course.contenders.len()));
+}
+
+/// `compare --self-test` says of each breaker whether it made its statement false.
+#[test]
+fn a_self_test_says_which_breakers_had_an_effect() {
+    assert!(judge::MUST_HOLD.len() >= 3, "each has a breaker");
+    let check = |holds, value: f64| Check { value: Some(value), holds };
+    let broken =
+        |whole, check| Broken { must_hold: &judge::MUST_HOLD[0], set: "a=b".to_owned(), whole, check };
+    let tests = [
+        broken(check(true, 0.0), check(false, 2.5)),
+        broken(check(true, 0.0), check(true, 0.0)),
+        broken(check(false, 1.0), check(false, 1.0)),
+    ];
+    assert_eq!(tests.each_ref().map(Broken::broke), [true, false, false]);
+    let said = self_test_text(&tests);
+    for word in ["fails, as required", "HOLDS WITH THE BREAKER", "FAILS WITHOUT THE BREAKER", "2.50"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
 }

@@ -194,8 +194,8 @@ impl Point {
         Scenario::repetition(&file, &text, &overrides, 1 + number, Repetition { number, of, seed: 1 })
     }
 
-    /// Returns the duration of each run of the point, or the first error of [`Self::plan`]. Only a setting `duration` changes
-    /// it, so most runs need no plan for it: a plan takes milliseconds, and an experiment has thousands of runs.
+    /// Returns the duration of each run of the point, or an error of [`Self::plan`]. Only a setting `duration` changes it, so most
+    /// runs need no plan for it, and are not checked: a plan takes milliseconds, and an experiment has thousands of runs.
     pub(crate) fn durations(&self, more: &[scenario::Setting]) -> Result<Vec<Duration>, ScenarioError> {
         let has_own =
             |run: usize| self.runs.get(run).into_iter().flatten().any(|one| one.path() == "duration");

@@ -25,10 +25,10 @@ fn words_select_papers_and_ids() {
     assert!(select(&["cellular".to_owned()]).unwrap_err().contains("there are: cellular-ip/udp-loss"));
 }
 
-/// Returns the runs of a point whose plans are tried. Larger scales only have more runs of the same settings.
+/// Returns the runs of a point whose plans are tried. Larger scales have more runs, whose settings differ in phases only.
 fn tried(scale: Scale, point: &Point) -> Vec<usize> {
     let last = point.count() - 1;
-    if scale == Scale::Quick { (0..=last).collect() } else { vec![last] }
+    if scale == Scale::Quick { (0..=last).collect() } else { vec![0, last / 2, last] }
 }
 
 #[test]
@@ -42,8 +42,11 @@ fn every_point_has_a_plan_and_a_name_of_its_own_at_every_scale() {
             labels.dedup();
             assert_eq!(labels.len(), points.len(), "{}", experiment.id);
             for point in &points {
+                let durations = point.durations(&[]).unwrap();
                 for run in tried(scale, point) {
-                    point.plan(run, &[]).unwrap_or_else(|error| panic!("{}: {error}", point.label));
+                    let plan =
+                        point.plan(run, &[]).unwrap_or_else(|error| panic!("{}: {error}", point.label));
+                    assert_eq!(durations[run], plan.duration, "{}, run {run}", point.label);
                 }
                 let base = point.base.as_deref().unwrap_or(&point.label);
                 assert!(labels.binary_search(&base).is_ok(), "{base}");
