@@ -343,10 +343,14 @@ impl ForeignAgent {
             return;
         }
         if !is_up {
-            self.visitors.keys().for_each(|visit| keeper.hold(*visit));
+            for visit in self.visitors.keys() {
+                keeper.hold(*visit);
+            }
         }
         let visits: Vec<_> = self.visitors.keys().copied().collect();
-        visits.into_iter().for_each(|visit| self.renew_route(visit, out));
+        for visit in visits {
+            self.renew_route(visit, out);
+        }
     }
 
     /// Sends packets that were held back to a visitor that has registered again, by the link: those that arrived while the link
