@@ -1,6 +1,6 @@
 //! The effect of the events of a scenario, and of links that are down, on the packets of a flow.
 
-use super::analysis::{Boundary, HandoffAnalysis};
+use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_UP};
 use super::experience::Owner;
 use super::hole::limit;
 use super::stages::Next;
@@ -8,44 +8,11 @@ use crate::decode::Control;
 use crate::flow::{Flow, stopped};
 use node::Stage;
 use std::collections::BTreeSet;
-use trace::{EventKind, HostId, Record, What};
+use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant, PacketId};
-
-/// The name of the end of a time in which a radio had no link, if it lasted until the end of the examined range of time.
-pub(super) const NOT_UP: &str = "not_up";
 
 /// The longest time for which a packet waits for an answer to ARP.
 const ARP: Duration = Duration::from_secs(4);
-
-/// A state (stopped, crashed or cut) that an event of the scenario began.
-#[derive(Clone)]
-pub(super) struct Fault<'a> {
-    /// What the first event did.
-    pub(super) kind: EventKind,
-    /// The host or the link, as text.
-    pub(super) target: &'a str,
-    /// The event that began the state, and the event that ended it or [`super::analysis::NOT_ENDED`].
-    pub(super) edges: [Boundary; 2],
-}
-
-impl Fault<'_> {
-    pub(super) const fn begun(&self) -> Instant {
-        self.edges[0].0
-    }
-
-    pub(super) const fn ended(&self) -> Instant {
-        self.edges[1].0
-    }
-
-    /// Returns the host at which the event was recorded. For a link it is only one of its ends.
-    pub(super) const fn host(&self) -> HostId {
-        self.edges[0].1
-    }
-
-    pub(super) fn is_cut(&self) -> bool {
-        self.kind == EventKind::Cut
-    }
-}
 
 /// Data for which the receiver waited: a packet, and when the data were first sent.
 struct Due {

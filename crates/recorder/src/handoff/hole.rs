@@ -1,9 +1,8 @@
 //! Outages without a handoff: a link goes down and comes back in the same cell, an event of the scenario interrupts the
 //! flow, packets are lost in a row, or an agent has lost its state of the host.
 
-use super::analysis::{Boundary, HandoffAnalysis, NOT_ENDED, is_refusal};
+use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_ENDED, NOT_UP, is_refusal};
 use super::experience::{Experience, Handoff, Outage, Owner};
-use super::fault::{Fault, NOT_UP};
 use super::moves::{AGENT, AGENT_LOST};
 use super::recovery::{ends_too_early, window};
 use super::stages::{Next, add, share_out};

@@ -1,10 +1,9 @@
 //! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
 //! stages.
 
-use super::analysis::{Boundary, HandoffAnalysis, begin, is_lost, is_refusal, named};
+use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_UP, begin, is_lost, is_refusal, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
-use super::fault::{Fault, NOT_UP};
 use super::route::{Departure, Switched};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
