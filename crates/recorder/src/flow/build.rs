@@ -136,6 +136,7 @@ impl<'a> Builder<'a> {
             offered: self.offered(other, Some(stream), &self.feeding(other, Some(stream))),
             reads: &other.reads,
         });
+        packets.questions = question.as_ref().map(Question::times).unwrap_or_default();
         let begun = stream.begun;
         let asked = opening.map_or(begun, |opening| opening.from.min(begun));
         let local = stream.local.unwrap_or_else(|| self.own(stream.host, 0));

@@ -46,6 +46,8 @@ pub(crate) struct Packets {
     /// until each end with records was ready. `None` if no end with records requested the connection, or if the
     /// connection never opened and carried no data.
     pub(crate) opening: Option<Wait>,
+    /// For a stream of answers: when its sender read questions, and when these questions were first sent.
+    pub(crate) questions: Vec<(Instant, Instant)>,
     /// Copies that arrived beyond the first, in the order of time.
     pub(crate) doubles: Vec<PacketEvent>,
     /// The median time between two datagrams, or between two reads.
@@ -91,12 +93,16 @@ impl Packets {
 
     /// Returns the instant since which data of the stream were due without a pause until `end`, but not before `last`, the
     /// last arrival. The next data were first sent at `next`. Data are also due while the sender waits, as in
-    /// [`Self::waited`]. Returns `end` if the source had nothing to send before, and `last` if `next` is not known.
+    /// [`Self::waited`], and an answer is due since its question was first sent. Returns `end` if the source had nothing to send before, and `last` if `next` is not known.
     pub(crate) fn due(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Instant {
         let waits = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
         let waits = waits.map(|wait| self.part(wait, [last, end], next)).filter(|wait| wait.to >= end);
         let sent = next.filter(|sent| *sent < end).map(|sent| sent.max(last));
-        waits.map(|wait| wait.from).chain(sent).min().unwrap_or(if next.is_some() { end } else { last })
+        let read = sent.map(|sent| self.questions.partition_point(|(read, _)| *read <= sent));
+        let read = read.and_then(|read| self.questions.get(read.checked_sub(1)?));
+        let asked = read.filter(|(read, _)| *read > last).map(|(_, asked)| (*asked).max(last));
+        let all = waits.map(|wait| wait.from).chain(sent).chain(asked);
+        all.min().unwrap_or(if next.is_some() { end } else { last })
     }
 
     /// Returns whether the sender waited at this instant.

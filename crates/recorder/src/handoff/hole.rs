@@ -228,11 +228,12 @@ impl HandoffAnalysis<'_> {
         }
         // A packet that was sent before the end of the event waited for it.
         let delayed = event.is_some();
-        let is_pause = from == due && due > last;
-        let begins = match (is_pause, packets.is_stream) {
+        let is_sent = next.is_some_and(|next| packets.first_sent(next.place) == Some(due));
+        let begins = match (from == due && due > last, packets.is_stream) {
             (false, true) => (from, flow.to.host, "last_arrival".to_owned()),
             (false, false) => (from, host, "last_arrival".to_owned()),
-            (true, true) => (from, flow.from.host, "segment_sent".to_owned()),
+            (true, true) if is_sent => (from, flow.from.host, "segment_sent".to_owned()),
+            (true, true) => (from, flow.to.host, "data_due".to_owned()),
             (true, false) => (from, flow.from.host, "app_sent".to_owned()),
         };
         let stages = self.without_path((flow, packets, next), lost, (begins, end), (host, down, event));
