@@ -48,11 +48,11 @@ impl Outcome {
     pub fn new(plan: Plan, backend: Backend, records: Vec<Record>, fingerprint: Option<Fingerprint>) -> Self {
         let ledger = ledger::close(&plan, &records);
         let traffic = Traffic::new(&plan, &records);
-        let handoffs = handoff::handoffs(&plan, &records, &traffic);
+        let mut handoffs = handoff::handoffs(&plan, &records, &traffic);
         let mut doubts = doubts(&ledger);
         let uncut = handoff::uncut(&records).into_iter();
         doubts.extend(uncut.map(|begun| Doubt::Uncut { begun_s: begun.as_secs_f64() }));
-        let holes = handoff::holes(&plan, &records, &traffic, &handoffs);
+        let holes = handoff::holes(&plan, &records, &traffic, &mut handoffs);
         doubts.extend(unexplained(&handoffs, &holes));
         let mut failures = failures(&plan, &traffic, &handoffs, &holes);
         failures.splice(0..0, failure::wrong(&plan, &traffic.flows, &records));

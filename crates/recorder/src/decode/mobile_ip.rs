@@ -53,6 +53,11 @@ impl Message {
         })
     }
 
+    /// Returns whether the message is one of route optimization, or asks a foreign agent to keep packets.
+    pub(super) const fn is_binding(&self) -> bool {
+        matches!(self, Self::Binding(_) | Self::Control(_))
+    }
+
     /// Adds the fields that must be equal on both backends. Identifications are times, and authenticators depend on
     /// these times, so both are left out.
     pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {

@@ -69,6 +69,11 @@ impl Control {
         matches!(&self.says, Says::CellularIp(message) if message.is_semisoft())
     }
 
+    /// Returns whether the message notifies a host other than the mobile node and its home agent of a new path (Mobile IP).
+    pub(crate) fn is_of_route_optimization(&self) -> bool {
+        matches!(&self.says, Says::MobileIp(message) if message.is_binding())
+    }
+
     /// Returns the names and values of the fields that must be equal on both backends. Timestamps, digests and other
     /// fields that depend on the wall clock are left out.
     pub fn constant(&self) -> Vec<(&'static str, String)> {

@@ -73,7 +73,7 @@ fn handoff(outcome: &Outcome, all_lost: &[Lost], handoff: &Handoff) -> String {
         };
         let is_charged = |lost: &&Lost| {
             let of_flow = lost.flow == cost.flow;
-            of_flow && cost.losses.iter().any(|loss| (loss.at, loss.packet) == (lost.at, lost.packet))
+            of_flow && cost.losses.iter().any(|loss| (loss.recorded, loss.packet) == (lost.at, lost.packet))
         };
         let lost = all_lost.iter().filter(is_charged);
         for line in of_flow(outcome, handoff, cost, lost).lines() {
@@ -202,7 +202,7 @@ struct Lost {
 fn lost(outcome: &Outcome, journeys: &Journeys<'_>) -> Vec<Lost> {
     let mut lost = Vec::new();
     for (flow, packets) in outcome.packets.iter().enumerate() {
-        for PacketEvent { at, packet, .. } in &packets.lost {
+        for PacketEvent { recorded: at, packet, .. } in &packets.lost {
             let number = journeys.number(*packet);
             let journey = number.and_then(|number| Some((number, journeys.packet(number)?)));
             let Some((number, journey)) = journey else { continue };

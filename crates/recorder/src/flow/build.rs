@@ -57,7 +57,7 @@ impl<'a> Builder<'a> {
             let goes_on = |down: Instant| stop.map_or(down.since(last) <= silence, |stop| stop > down);
             let went_down_sending = self.plan.down_for_good(path.from.0).is_some_and(goes_on);
             let ends = arrivals.last().map(|arrival| arrival.at).into_iter();
-            let ends = ends.chain(packets.lost.iter().map(|lost| lost.at)).chain([last]);
+            let ends = ends.chain(packets.lost.iter().map(|lost| lost.recorded)).chain([last]);
             let ended = ends.max().filter(|_| stopped);
             // Only the arrival of the last datagram shows that a flow of datagrams is complete.
             let is_last = |one: &Arrival| path.sendings.last().is_some_and(|last| last.packet == one.packet);
@@ -136,6 +136,7 @@ impl<'a> Builder<'a> {
             offered: self.offered(other, Some(stream), &self.feeding(other, Some(stream))),
             reads: &other.reads,
         });
+        packets.questions = question.as_ref().map(Question::times).unwrap_or_default();
         let begun = stream.begun;
         let asked = opening.map_or(begun, |opening| opening.from.min(begun));
         let local = stream.local.unwrap_or_else(|| self.own(stream.host, 0));

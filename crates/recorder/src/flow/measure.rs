@@ -44,6 +44,17 @@ impl Question<'_> {
         self.first_sent(self.reads.iter().take(index).map(|(_, bytes)| bytes).sum())
     }
 
+    /// Returns when the sender of the answers read questions, and when the first byte of each read was first sent.
+    pub(super) fn times(&self) -> Vec<(Instant, Instant)> {
+        let mut place = 0;
+        let time = |(at, bytes): &(Instant, u64)| {
+            let sent = self.first_sent(place);
+            place += bytes;
+            Some((*at, sent?))
+        };
+        self.reads.iter().filter_map(time).collect()
+    }
+
     /// Returns when the first byte of a question that was never read was first sent, or `None` if all sent questions
     /// were read.
     fn unheard(&self) -> Option<Instant> {
@@ -262,6 +273,20 @@ mod tests {
         let first = Packets { offered: offered().offered[..1].to_vec(), ..offered() };
         let stall = stream_stall(&first, &arrivals[..1], [ms(0), ms(5_000)], Some(&unheard));
         assert_eq!(stall, millis(4_800));
+    }
+
+    /// Data are due since they were sent, since their question was sent, or since the sender waits, but not before the last
+    /// arrival. A pause of the source before is not counted.
+    #[test]
+    fn data_are_due_after_a_pause_of_the_source() {
+        let due = |packets: &Packets, next: Option<u64>| packets.due([ms(40), ms(1_300)], next.map(ms));
+        assert_eq!(due(&offered(), Some(1_000)), ms(1_000));
+        assert_eq!(due(&offered(), Some(2_000)), ms(1_300), "the source sends only after the gap");
+        assert_eq!(due(&offered(), None), ms(40));
+        let asked = |read: u64| Packets { questions: vec![(ms(0), ms(0)), (ms(read), ms(200))], ..offered() };
+        assert_eq!([990, 1_001].map(|read| due(&asked(read), Some(1_000))), [200, 1_000].map(ms));
+        let waits = |to: u64| Packets { waits: vec![Wait { from: ms(0), to: ms(to) }], ..offered() };
+        assert_eq!([1_000, 900].map(|to| due(&waits(to), Some(1_000))), [40, 1_000].map(ms));
     }
 
     #[test]

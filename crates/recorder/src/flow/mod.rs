@@ -19,6 +19,7 @@ pub(crate) use counted::Counted;
 pub use packets::PacketEvent;
 pub(crate) use packets::Packets;
 pub(crate) use path::Sending;
+pub(crate) use seen::stopped;
 pub(crate) use traffic::Traffic;
 
 use scenario::Plan;

@@ -12,11 +12,14 @@ const REACTION: Duration = Duration::from_millis(10);
 /// A packet with data that was lost, duplicated or still held when the run ended, or an acknowledgment that was lost.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PacketEvent {
-    /// When the packet was lost or arrived again. For a held packet, when it was sent.
+    /// When the packet was lost or arrived again. For a held packet, when it was sent. For a packet that waited at the node
+    /// that dropped it, for example for an answer to ARP: when this node received it.
     pub(crate) at: Instant,
     pub(crate) packet: PacketId,
     /// When the packet was sent.
     pub(crate) sent: Instant,
+    /// When the loss or the arrival was recorded.
+    pub(crate) recorded: Instant,
 }
 
 /// The packets of one flow with data, the lost acknowledgments of these data, and the waits of the sender.
@@ -43,6 +46,8 @@ pub(crate) struct Packets {
     /// until each end with records was ready. `None` if no end with records requested the connection, or if the
     /// connection never opened and carried no data.
     pub(crate) opening: Option<Wait>,
+    /// For a stream of answers: when its sender read questions, and when these questions were first sent.
+    pub(crate) questions: Vec<(Instant, Instant)>,
     /// Copies that arrived beyond the first, in the order of time.
     pub(crate) doubles: Vec<PacketEvent>,
     /// The median time between two datagrams, or between two reads.
@@ -75,13 +80,29 @@ impl Packets {
     /// other wait counts until its end, because the source had nothing to send after the wait.
     pub(crate) fn waited(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Option<Wait> {
         let within = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
-        let part = |wait: &Wait| {
-            let reaction = if self.opening == Some(*wait) { REACTION } else { Duration::ZERO };
-            let is_next = next.is_some_and(|next| next.since(wait.to.min(next)) <= reaction);
-            let to = if is_next { end } else { wait.to.min(end) };
-            Wait { from: wait.from.max(last).min(to), to }
-        };
-        within.map(part).max_by_key(|wait| wait.span())
+        within.map(|wait| self.part(wait, [last, end], next)).max_by_key(|wait| wait.span())
+    }
+
+    /// Returns the part of a wait that counts between two arrivals, as in [`Self::waited`].
+    fn part(&self, wait: &Wait, [last, end]: [Instant; 2], next: Option<Instant>) -> Wait {
+        let reaction = if self.opening == Some(*wait) { REACTION } else { Duration::ZERO };
+        let is_next = next.is_some_and(|next| next.since(wait.to.min(next)) <= reaction);
+        let to = if is_next { end } else { wait.to.min(end) };
+        Wait { from: wait.from.max(last).min(to), to }
+    }
+
+    /// Returns the instant since which data of the stream were due without a pause until `end`, but not before `last`, the
+    /// last arrival. The next data were first sent at `next`. Data are also due while the sender waits, as in
+    /// [`Self::waited`], and an answer is due since its question was first sent. Returns `end` if the source had nothing to send before, and `last` if `next` is not known.
+    pub(crate) fn due(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Instant {
+        let waits = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
+        let waits = waits.map(|wait| self.part(wait, [last, end], next)).filter(|wait| wait.to >= end);
+        let sent = next.filter(|sent| *sent < end).map(|sent| sent.max(last));
+        let read = sent.map(|sent| self.questions.partition_point(|(read, _)| *read <= sent));
+        let read = read.and_then(|read| self.questions.get(read.checked_sub(1)?));
+        let asked = read.filter(|(read, _)| *read > last).map(|(_, asked)| (*asked).max(last));
+        let all = waits.map(|wait| wait.from).chain(sent).chain(asked);
+        all.min().unwrap_or(if next.is_some() { end } else { last })
     }
 
     /// Returns whether the sender waited at this instant.

@@ -35,9 +35,9 @@ pub(super) struct Seen {
     /// When, and from which host, a packet with data left its origin.
     pub(super) sent: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     /// When copies on their way to the receiver were lost.
-    dropped: BTreeMap<PacketId, Vec<Instant>>,
+    dropped: BTreeMap<PacketId, Vec<Loss>>,
     /// When an agent dropped copies that it had kept. The agent had sent other copies of these packets, or none.
-    discarded: BTreeMap<PacketId, Vec<Instant>>,
+    discarded: BTreeMap<PacketId, Vec<Loss>>,
     /// Packets that were held when the run ended, without the fragments of incomplete datagrams that lost a fragment. True if a
     /// link or a stack held one, and false if only nodes did.
     held: BTreeMap<PacketId, bool>,
@@ -47,6 +47,16 @@ pub(super) struct Seen {
     fragments: Fragments,
 }
 
+/// A packet that waited longer at a node counts as lost when the node dropped it.
+const WAIT: Duration = Duration::from_mins(1);
+
+/// The loss of a copy of a packet: see [`PacketEvent`].
+#[derive(Clone, Copy)]
+struct Loss {
+    at: Instant,
+    recorded: Instant,
+}
+
 /// A segment with an acknowledgment.
 struct Ack {
     /// The index of the path whose data the segment acknowledges, up to the position `place`.
@@ -54,7 +64,7 @@ struct Ack {
     place: u64,
     sent: Instant,
     arrived: bool,
-    dropped: Option<Instant>,
+    dropped: Option<Loss>,
 }
 
 impl Seen {
@@ -77,8 +87,8 @@ impl Seen {
             known: BTreeSet::new(),
             fragments: Fragments::default(),
         };
-        for record in records {
-            seen.note(record);
+        for (index, record) in records.iter().enumerate() {
+            seen.note(record, records.get(..index).unwrap_or_default());
         }
         seen.end_incomplete(records);
         seen
@@ -119,13 +129,14 @@ impl Seen {
             let arrived = self.delivered.get(&packet).map_or(0, Vec::len);
             let [drops, discarded] =
                 [&self.dropped, &self.discarded].map(|all| all.get(&packet).map_or(&[][..], Vec::as_slice));
-            let of = |at: Instant| self.event(packet, at);
+            let of = |lost: Loss| self.event(packet, lost);
             if is_datagram {
                 // A datagram is lost when the last copy on its way was dropped. If there was none, it is lost with the last copy
                 // that was kept, or when it was sent if no drop is recorded.
                 if arrived == 0 && !self.is_under_way(packet) {
                     let last = drops.last().or(discarded.last()).copied();
-                    lost.extend(last.or(sent.first().map(|(at, _)| *at)).map(of));
+                    let first = sent.first().map(|(at, _)| Loss { at: *at, recorded: *at });
+                    lost.extend(last.or(first).map(of));
                 }
             } else {
                 let all = drops.iter().chain(discarded);
@@ -142,8 +153,10 @@ impl Seen {
         let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
         let mine = self.packets.iter().filter(|(_, (of, ..))| is_datagram && *of == path).map(|(id, _)| *id);
         let held = mine.filter(|id| self.is_under_way(*id) && !self.delivered.contains_key(id));
-        let event =
-            |id| self.sent.get(&id)?.first().map(|(at, _)| PacketEvent { at: *at, packet: id, sent: *at });
+        let event = |id| {
+            let (at, _) = *self.sent.get(&id)?.first()?;
+            Some(PacketEvent { at, packet: id, sent: at, recorded: at })
+        };
         held.filter_map(event).collect()
     }
 
@@ -151,7 +164,8 @@ impl Seen {
     pub(super) fn lost_acks(&self, path: usize) -> Vec<PacketEvent> {
         let lost = self.acks.iter().filter(|(_, ack)| ack.path == path && !ack.arrived);
         let event = |(id, ack): (&PacketId, &Ack)| {
-            Some(PacketEvent { at: ack.dropped?, packet: *id, sent: ack.sent })
+            let Loss { at, recorded } = ack.dropped?;
+            Some(PacketEvent { at, packet: *id, sent: ack.sent, recorded })
         };
         lost.filter_map(event).collect()
     }
@@ -163,7 +177,7 @@ impl Seen {
             .flat_map(|packet| {
                 let copies = self.sent.get(&packet).map_or(1, Vec::len).max(1);
                 let more = self.delivered.get(&packet).into_iter().flatten().skip(copies);
-                more.map(move |(at, _)| self.event(packet, *at))
+                more.map(move |(at, _)| self.event(packet, Loss { at: *at, recorded: *at }))
             })
             .collect();
         doubles.sort_unstable();
@@ -173,14 +187,15 @@ impl Seen {
     /// Returns the event of a packet at `at`. The field `sent` is the time of the last transmission until `at`. If the
     /// packet was sent only after `at`, `sent` is the time of the first transmission. If no transmission is recorded,
     /// `sent` is `at`.
-    fn event(&self, packet: PacketId, at: Instant) -> PacketEvent {
+    fn event(&self, packet: PacketId, Loss { at, recorded }: Loss) -> PacketEvent {
         let sent = self.sent.get(&packet).map_or(&[][..], Vec::as_slice);
         let before = sent.iter().rev().find(|(sent, _)| *sent <= at).or(sent.first());
-        PacketEvent { at, packet, sent: before.map_or(at, |(sent, _)| *sent) }
+        PacketEvent { at, packet, sent: before.map_or(at, |(sent, _)| *sent), recorded }
     }
 
-    fn note(&mut self, record: &Record) {
+    fn note(&mut self, record: &Record, before: &[Record]) {
         let (at, host) = (record.at, record.host);
+        let loss = || Loss { at: stopped(record, before), recorded: at };
         match &record.what {
             What::AppSent(id) => {
                 self.app_sent.insert(*id);
@@ -199,10 +214,10 @@ impl Seen {
             // The cause is the loss of another fragment, if one is recorded.
             What::Dropped(_, id, reason)
                 if *reason == node::reason::REASSEMBLY_TIMEOUT.0 && self.dropped.contains_key(id) => {}
-            What::Dropped(_, id, reason) if is_kept(reason) => self.discard(at, *id),
+            What::Dropped(_, id, reason) if is_kept(reason) => self.discard(loss(), *id),
             What::Dropped(_, id, _) | What::Lost(_, id, _) => {
                 if let Some(whole) = self.fragments.lost(*id) {
-                    self.lose(at, whole);
+                    self.lose(loss(), whole);
                 }
             }
             What::Held(iface, id) => *self.held.entry(*id).or_default() |= iface.is_some(),
@@ -213,22 +228,22 @@ impl Seen {
         }
     }
 
-    fn lose(&mut self, at: Instant, id: PacketId) {
+    fn lose(&mut self, lost: Loss, id: PacketId) {
         if self.packets.contains_key(&id) {
-            self.dropped.entry(id).or_default().push(at);
+            self.dropped.entry(id).or_default().push(lost);
         }
         if let Some(ack) = self.acks.get_mut(&id) {
-            ack.dropped = Some(at);
+            ack.dropped = Some(lost);
         }
     }
 
     /// Records the end of a copy that an agent had kept.
-    fn discard(&mut self, at: Instant, id: PacketId) {
+    fn discard(&mut self, lost: Loss, id: PacketId) {
         if self.packets.contains_key(&id) {
-            self.discarded.entry(id).or_default().push(at);
+            self.discarded.entry(id).or_default().push(lost);
         }
         if let Some(ack) = self.acks.get_mut(&id) {
-            ack.dropped.get_or_insert(at);
+            ack.dropped.get_or_insert(lost);
         }
     }
 
@@ -442,6 +457,21 @@ impl Seen {
 /// Returns whether a foreign agent has dropped a copy that it had kept.
 fn is_kept(reason: &str) -> bool {
     KEPT_REASONS.iter().any(|kept| kept.0 == reason)
+}
+
+/// Returns when a packet that a node dropped after a wait, for example for an answer to ARP, reached this node: its last
+/// record there, of those `before` the drop. Returns the time of the record itself for all other losses.
+pub(crate) fn stopped(record: &Record, before: &[Record]) -> Instant {
+    let What::Dropped(_, id, reason) = &record.what else { return record.at };
+    if *reason != node::reason::NO_NEIGHBOR.0 && !is_kept(reason) {
+        return record.at;
+    }
+    let is_it = |r: &&Record| {
+        r.host == record.host && matches!(&r.what, What::Received(_, packet) if packet.id == *id)
+    };
+    let since = Instant(record.at.0.saturating_sub(WAIT.as_nanos() as u64));
+    let recent = before.iter().rev().take_while(|r| r.at >= since);
+    recent.into_iter().find(is_it).map_or(record.at, |r| r.at)
 }
 
 /// Returns whether the drop of a fragment is no loss: its datagram is whole, or the fragment is a copy.

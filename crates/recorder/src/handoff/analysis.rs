@@ -9,13 +9,46 @@ use scenario::Plan;
 use sim::Order;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
-use wire::{Iface, Instant, Ipv4Addr};
+use wire::{Cell, Iface, Instant, Ipv4Addr};
 
 /// An event that begins or ends a stage: time, host and name.
 pub(super) type Boundary = (Instant, HostId, String);
 
 /// The name of the end of a state (stopped, crashed or cut) that lasted until the end of the examined range of time.
 pub(super) const NOT_ENDED: &str = "not_ended";
+
+/// The name of the end of a time in which a radio had no link, if it lasted until the end of the examined range of time.
+pub(super) const NOT_UP: &str = "not_up";
+
+/// A state (stopped, crashed or cut) that an event of the scenario began.
+#[derive(Clone)]
+pub(super) struct Fault<'a> {
+    /// What the first event did.
+    pub(super) kind: EventKind,
+    /// The host or the link, as text.
+    pub(super) target: &'a str,
+    /// The event that began the state, and the event that ended it or [`NOT_ENDED`].
+    pub(super) edges: [Boundary; 2],
+}
+
+impl Fault<'_> {
+    pub(super) const fn begun(&self) -> Instant {
+        self.edges[0].0
+    }
+
+    pub(super) const fn ended(&self) -> Instant {
+        self.edges[1].0
+    }
+
+    /// Returns the host at which the event was recorded. For a link it is only one of its ends.
+    pub(super) const fn host(&self) -> HostId {
+        self.edges[0].1
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.kind == EventKind::Cut
+    }
+}
 
 /// The records and the traffic of a run, with functions that search in them.
 pub(super) struct HandoffAnalysis<'a> {
@@ -29,8 +62,10 @@ pub(super) struct HandoffAnalysis<'a> {
     refused: BTreeSet<(Instant, HostId, Iface)>,
     /// The mobile nodes with several interfaces.
     several: BTreeSet<HostId>,
-    /// The hosts at the ends of each link that an event of the scenario changes, by the link's name in events.
-    pub(super) ends: BTreeMap<String, BTreeSet<HostId>>,
+    /// The interfaces at the ends of each wire that an event of the scenario changes, by the name of the link in events.
+    pub(super) ends: BTreeMap<String, BTreeSet<(HostId, Iface)>>,
+    /// The cells that an event of the scenario changes, by the name of the link in events.
+    cells: BTreeMap<String, BTreeSet<Cell>>,
     /// When the run ended.
     pub(super) end: Instant,
 }
@@ -40,8 +75,8 @@ impl<'a> HandoffAnalysis<'a> {
         let owners = plan.owners();
         let routes = routes(records, &owners);
         let (refused, several) = (refused(records), several(plan));
-        let ends = ends(plan);
-        Self { records, traffic, owners, routes, refused, several, ends, end: plan.end() }
+        let (ends, cells) = (ends(plan), cells(plan));
+        Self { records, traffic, owners, routes, refused, several, ends, cells, end: plan.end() }
     }
 
     /// Returns whether a record of a link concerns the interface in use. With several interfaces, the mobile node marks only
@@ -59,6 +94,17 @@ impl<'a> HandoffAnalysis<'a> {
         self.several.contains(&host)
     }
 
+    /// Returns whether a radio was last up in a cell with this name in events, at or before `at`.
+    pub(super) fn is_in_cell(&self, radio: (HostId, Iface), target: &str, at: Instant) -> bool {
+        let Some(cells) = self.cells.get(target) else { return false };
+        let mut before = self.between(Instant::ZERO, at).iter().rev();
+        let up = before.find_map(|record| match record.what {
+            What::Up(iface, Some(cell)) if (record.host, iface) == radio => Some(cell),
+            _ => None,
+        });
+        up.is_some_and(|cell| cells.contains(&cell))
+    }
+
     /// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a
     /// refused tuning.
     pub(super) fn tuned(&self, record: &Record) -> Option<Iface> {
@@ -74,28 +120,32 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Returns the states (stopped, crashed, cut) that events of the scenario began and that overlap this range, in the
-    /// order of their begin. A state has the event that began it, and the event that ended it. If the state lasted
-    /// until the end of the range, the second event is [`NOT_ENDED`].
-    pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
+    /// order of their begin. If a state lasted until the end of the range, its second event is [`NOT_ENDED`].
+    pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<Fault<'a>> {
         // The open states, by the target and the kind of event that ends the state.
-        let mut open: BTreeMap<(&str, EventKind), Boundary> = BTreeMap::new();
+        let mut open: BTreeMap<(&str, EventKind), (EventKind, Boundary)> = BTreeMap::new();
         let mut all = Vec::new();
         for record in self.between(Instant::ZERO, to) {
             let What::Ordered(ordered) = &record.what else { continue };
             let event = (record.at, record.host, ordered.to_string());
             match ordered.kind {
                 EventKind::Crash | EventKind::Stop | EventKind::Cut => {
-                    open.extend(ordered.kind.end().map(|end| ((&*ordered.target, end), event)));
+                    let begun = (ordered.kind, event);
+                    open.extend(ordered.kind.end().map(|end| ((&*ordered.target, end), begun)));
                 }
-                kind => all.extend(open.remove(&(&*ordered.target, kind)).map(|begun| [begun, event])),
+                ends => {
+                    let target = &*ordered.target;
+                    let begun = open.remove(&(target, ends));
+                    all.extend(begun.map(|(kind, begun)| Fault { kind, target, edges: [begun, event] }));
+                }
             }
         }
-        all.extend(open.into_values().map(|begun| {
+        all.extend(open.into_iter().map(|((target, _), (kind, begun))| {
             let until = (to, begun.1, NOT_ENDED.to_owned());
-            [begun, until]
+            Fault { kind, target, edges: [begun, until] }
         }));
-        all.retain(|[_, ended]| ended.0 > from);
-        all.sort_by_key(|[begun, _]| begun.0);
+        all.retain(|fault| fault.ended() > from);
+        all.sort_by_key(Fault::begun);
         all
     }
 
@@ -228,20 +278,37 @@ pub(super) fn named(record: Option<&Record>) -> Option<Boundary> {
     Some((record.at, record.host, name.to_owned()))
 }
 
-/// Returns the hosts at the ends of each wire that an event of the scenario changes, by the wire's name in events.
-fn ends(plan: &Plan) -> BTreeMap<String, BTreeSet<HostId>> {
-    let ports = (0..).map(HostId).zip(&plan.hosts);
-    let ports: Vec<_> =
-        ports.flat_map(|(id, host)| host.ports.iter().map(move |port| (port.port, id))).collect();
-    let mut all: BTreeMap<String, BTreeSet<HostId>> = BTreeMap::new();
+/// Returns the interfaces at the ends of each wire that an event of the scenario changes, by the wire's name in events.
+fn ends(plan: &Plan) -> BTreeMap<String, BTreeSet<(HostId, Iface)>> {
+    let hosts = (0..).map(HostId).zip(&plan.hosts);
+    // The first interface of a host has number 1.
+    let of_host = |(id, host): (HostId, &'_ scenario::HostPlan)| -> Vec<_> {
+        (1..).map(Iface).zip(&host.ports).map(|(iface, port)| (port.port, (id, iface))).collect()
+    };
+    let ports: Vec<_> = hosts.flat_map(of_host).collect();
+    let mut all: BTreeMap<String, BTreeSet<(HostId, Iface)>> = BTreeMap::new();
     for event in &plan.events {
         let Order::Link(_, links, _) = &event.order else { continue };
         let ends = links
             .iter()
             .filter_map(|link| if let ChangedLink::Wire(ends) = link { Some(ends) } else { None });
         let of_links: Vec<_> = ends.flatten().collect();
-        let hosts = ports.iter().filter(|(port, _)| of_links.contains(&port)).map(|(_, host)| *host);
-        all.entry(event.recorded.target.to_string()).or_default().extend(hosts);
+        let places = ports.iter().filter(|(port, _)| of_links.contains(&port)).map(|(_, place)| *place);
+        all.entry(event.recorded.target.to_string()).or_default().extend(places);
+    }
+    all
+}
+
+/// Returns the cells that an event of the scenario changes, by the name of the link in events.
+fn cells(plan: &Plan) -> BTreeMap<String, BTreeSet<Cell>> {
+    let mut all: BTreeMap<String, BTreeSet<Cell>> = BTreeMap::new();
+    for event in &plan.events {
+        let Order::Link(_, links, _) = &event.order else { continue };
+        let cells = links.iter().filter_map(|link| match link {
+            ChangedLink::Cell(cell) | ChangedLink::Radio(cell, _) => Some(*cell),
+            ChangedLink::Wire(_) => None,
+        });
+        all.entry(event.recorded.target.to_string()).or_default().extend(cells);
     }
     all
 }

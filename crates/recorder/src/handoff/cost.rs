@@ -40,7 +40,10 @@ impl HandoffAnalysis<'_> {
             let is_before = last.is_none_or(|last| event.sent <= last);
             event.at >= cut.begun && event.at < until && is_before
         };
-        let losses: Vec<PacketEvent> = packets.lost.iter().filter(charged).copied().collect();
+        // Until the home agent cuts the path, packets use the earlier one.
+        let since = if cut.by.is_some() { cut.at } else { cut.begun };
+        let lost = packets.lost.iter().filter(|lost| lost.at >= since && charged(lost));
+        let losses: Vec<PacketEvent> = lost.copied().collect();
         let experience = match opened {
             Some(opened) => Experience::Outage(self.until_opened(cut, flow, opened)),
             None => self.experience(cut, index, (flow, packets), next, losses.len() as u64),

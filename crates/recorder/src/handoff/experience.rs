@@ -49,7 +49,8 @@ pub struct FlowCost {
     /// Packets with data of which no copy arrived (datagrams at the application, segments at the host's stack). A
     /// packet counts if it was lost between the decision to move and the decision for the host's next handoff, and was
     /// not sent after the recovery. Without a recovery, the limit is the end of the outage. If the outage did not end,
-    /// there is no limit.
+    /// there is no limit. If the home agent cuts the path, a packet counts from the cut on. Packets that were sent after the
+    /// cut, or lost before it, do not count if they were lost in a hole.
     pub(crate) losses: Vec<PacketEvent>,
     /// The number of copies that arrived beyond the first. A copy counts if it arrived between the decision to move and
     /// the decision for the host's next handoff, and was not sent after the recovery. Without a recovery, the limit is

@@ -1,78 +1,156 @@
 //! The effect of the events of a scenario, and of links that are down, on the packets of a flow.
 
-use super::analysis::{Boundary, HandoffAnalysis};
+use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_UP};
+use super::experience::Owner;
 use super::hole::limit;
 use super::stages::Next;
-use trace::{EventKind, Record, What};
-use wire::{Instant, PacketId};
+use crate::decode::Control;
+use crate::flow::{Flow, stopped};
+use node::Stage;
+use std::collections::BTreeSet;
+use trace::{HostId, Record, What};
+use wire::{Duration, Iface, Instant, PacketId};
+
+/// The longest time for which a packet waits for an answer to ARP.
+const ARP: Duration = Duration::from_secs(4);
+
+/// Data for which the receiver waited: a packet, and when the data were first sent.
+struct Due {
+    sent: Instant,
+    packet: PacketId,
+}
 
 impl HandoffAnalysis<'_> {
-    /// Returns whether this event caused the loss in a record. A reason that only events cause needs no more than the time of
-    /// the event. At an end of a cut wire, ARP finds no neighbor any more, and the packets are lost before the wire.
-    pub(super) fn is_lost_by(&self, lost: &Record, [begun, ended]: &[Boundary; 2]) -> bool {
-        let (What::Lost(_, _, why) | What::Dropped(_, _, why)) = &lost.what else { return false };
-        let is_cut_off = || {
-            let target =
-                begun.2.strip_prefix(EventKind::Cut.name()).and_then(|text| text.strip_prefix(" of "));
-            let ends = target.and_then(|target| self.ends.get(target));
-            *why == node::reason::NO_NEIGHBOR.0 && ends.is_some_and(|ends| ends.contains(&lost.host))
+    /// Returns whether this fault caused the loss in a record. For `crashed`, `host_down` and `link_cut`, the time is
+    /// enough; for a cut wire, the packet must be lost at an end of this wire. There, ARP finds no neighbor any more, and
+    /// packets are lost before the wire.
+    pub(super) fn is_lost_by(&self, lost: &Record, fault: &Fault<'_>) -> bool {
+        let (What::Lost(iface, _, why) | What::Dropped(iface, _, why)) = &lost.what else { return false };
+        let is_cause = match self.ends.get(fault.target).filter(|ends| fault.is_cut() && !ends.is_empty()) {
+            Some(ends) => {
+                let is_cut_off = *why == link::reason::CUT.0 || *why == node::reason::NO_NEIGHBOR.0;
+                is_cut_off && ends.contains(&(lost.host, *iface))
+            }
+            None => scenario::is_of_event(why),
         };
-        begun.0 <= lost.at && lost.at <= ended.0 && (scenario::is_of_event(why) || is_cut_off())
+        if !is_cause || lost.at < fault.begun() {
+            return false;
+        }
+        (fault.begun()..=fault.ended()).contains(&self.stopped(lost))
+    }
+
+    /// Returns when a packet reached the node or the link that lost it.
+    fn stopped(&self, lost: &Record) -> Instant {
+        stopped(lost, self.between(Instant::ZERO, lost.at))
+    }
+
+    /// Returns the packets that were lost by a fault, also if a node reports their losses only after the fault.
+    pub(super) fn lost_by(&self, fault: &Fault<'_>) -> BTreeSet<PacketId> {
+        let until = fault.ended() + ARP;
+        let lost = self.between(fault.begun(), until).iter().filter(|record| self.is_lost_by(record, fault));
+        let id = |record: &Record| match &record.what {
+            What::Lost(_, id, _) | What::Dropped(_, id, _) => Some(*id),
+            _ => None,
+        };
+        lost.filter_map(id).collect()
+    }
+
+    /// Returns whether this host signalled, or the sender of the flow retransmitted, without success in this part of an
+    /// outage: a fault lost such a packet that was sent in this part. `lost` are the packets that the fault lost.
+    pub(super) fn is_in_vain(
+        &self,
+        (host, flow): (HostId, &Flow),
+        part: &Owner,
+        lost: &BTreeSet<PacketId>,
+    ) -> bool {
+        let within = |at: Instant| (part.from..=part.to).contains(&at);
+        if lost.is_empty() {
+            return false;
+        }
+        if part.stage == Some(Stage::Recovery) {
+            let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
+            let packets = place.and_then(|place| self.traffic.packets.get(place));
+            let mut all =
+                packets.into_iter().flat_map(|packets| packets.lost.iter().chain(&packets.lost_acks));
+            return all.any(|one| within(one.sent) && lost.contains(&one.packet));
+        }
+        let ends = [flow.from.host, flow.to.host];
+        self.between(part.from, part.to).iter().any(|record| match &record.what {
+            What::Sent(iface, packet) if *iface != Iface::HOST && lost.contains(&packet.id) => {
+                Control::of(packet).is_some_and(|control| {
+                    // Agents notify each other and the sender of the flow of a new path. Only the sender has to know it.
+                    let is_ends = || self.owners.get(&control.dst).is_some_and(|host| ends.contains(host));
+                    let is_about = self.owners.get(&control.about) == Some(&host);
+                    is_about && (!control.is_of_route_optimization() || is_ends())
+                })
+            }
+            _ => false,
+        })
     }
 
     /// Returns whether a host on the path of the flow was stopped, or a link on it was down, in a gap between two arrivals
-    /// from `last` to `end`, and data of the flow waited for its return.
+    /// from `last` to `end`, and data of the flow waited for its return for longer than the pace of the flow explains.
     pub(super) fn is_delayed(&self, next: &Next<'_>, [last, end]: [Instant; 2]) -> bool {
-        // The silence since the fault must be longer than the pace of the flow explains.
         let limit = limit(next.packets, last);
-        if end.since(last.min(end)) <= limit {
-            return false;
-        }
-        let is_silent = |[begun, _]: &[Boundary; 2]| end.since(begun.0.max(last).min(end)) > limit;
-        let is_late = |id: PacketId, back: Instant| {
-            self.traffic.reached(id, next.flow.to.host, last).is_some_and(|at| at >= back)
+        let is_long = |begun: Instant, sent: Instant| end.since(begun.max(sent).max(last).min(end)) > limit;
+        // A host without any link, for example a radio out of reach of its cell.
+        let waits = |[gone, back]: &[Boundary; 2]| {
+            let is_late = |due: Due| {
+                let reached = self.traffic.reached(due.packet, next.flow.to.host, last);
+                is_long(gone.0, due.sent) && reached.is_some_and(|at| at >= back.0)
+            };
+            (back.2 != NOT_UP || back.0 < next.arrival.at)
+                && self.due(next, last, back.0).is_some_and(is_late)
         };
-        // A radio without a link, for example out of reach of its cell.
-        let waits = |away: &[Boundary; 2]| {
-            let back = away[1].0;
-            is_silent(away) && self.due(next, last, back).is_some_and(|id| is_late(id, back))
+        let is_longer = |fault: &Fault<'_>| {
+            let sent = self.waits_for(next, last, fault);
+            sent.is_some_and(|sent| is_long(fault.begun(), sent))
         };
-        self.ordered(last, end).iter().any(|event| is_silent(event) && self.waits_for(next, last, event))
+        self.ordered(last, end).iter().any(is_longer)
             || [next.flow.from.host, next.flow.to.host]
                 .into_iter()
-                .any(|host| self.without_link(host, last, end).iter().any(waits))
+                .any(|host| self.own_link_lost(host, last, end).iter().any(waits))
     }
 
-    /// Returns whether data of the flow were sent before the end of this event, and passed the event's host after it. A source
-    /// that is stopped has no data that are due. `last` is the last arrival before the data that end the gap.
-    pub(super) fn waits_for(&self, next: &Next<'_>, last: Instant, [begun, ended]: &[Boundary; 2]) -> bool {
-        let is_cut = begun.2.starts_with(EventKind::Cut.name());
-        if ended.0 >= next.arrival.at || (begun.1 == next.flow.from.host && !is_cut) {
-            return false;
+    /// Returns when data of the flow were first sent that waited for the end of this fault: they were sent before its end,
+    /// and passed its host, an end of its wire, or a radio in its cell, after it. A source that is stopped has no data that are due. `last` is the last
+    /// arrival before the data that end the gap.
+    pub(super) fn waits_for(&self, next: &Next<'_>, last: Instant, fault: &Fault<'_>) -> Option<Instant> {
+        if fault.ended() >= next.arrival.at || (fault.host() == next.flow.from.host && !fault.is_cut()) {
+            return None;
         }
-        self.due(next, last, ended.0).is_some_and(|id| {
-            let is_it = |r: &Record| {
-                r.host == begun.1
-                    && matches!(&r.what, What::Received(_, one) | What::Sent(_, one) if one.id == id)
-            };
-            self.first(ended.0, Instant::NEVER, is_it).is_some()
-        })
+        let due = self.due(next, last, fault.ended())?;
+        let ends = self.ends.get(fault.target).filter(|ends| fault.is_cut() && !ends.is_empty());
+        let is_there = |r: &Record, iface: Iface| match ends {
+            Some(ends) => ends.contains(&(r.host, iface)),
+            None if r.host == fault.host() => true,
+            None => fault.is_cut() && self.is_in_cell((r.host, iface), fault.target, r.at),
+        };
+        let is_it = |r: &Record| match &r.what {
+            What::Received(iface, one) | What::Sent(iface, one) => {
+                one.id == due.packet && is_there(r, *iface)
+            }
+            _ => false,
+        };
+        self.first(fault.ended(), next.arrival.at, is_it).map(|_| due.sent)
     }
 
     /// Returns the first packet with data that were sent before `until`, and that the receiver did not have at `last`: for a
     /// stream the packet that ends the gap. Data that a link or an agent kept can arrive after later data.
-    fn due(&self, next: &Next<'_>, last: Instant, until: Instant) -> Option<PacketId> {
+    fn due(&self, next: &Next<'_>, last: Instant, until: Instant) -> Option<Due> {
         let (packets, ending) = (next.packets, next.arrival.packet);
         if packets.is_stream {
-            return packets.first_sent(next.place).filter(|sent| *sent < until).map(|_| ending);
+            let sent = packets.first_sent(next.place).filter(|sent| *sent < until);
+            return sent.map(|sent| Due { sent, packet: ending });
         }
-        let ends = self.traffic.origin(ending, next.arrival.at).filter(|(sent, _)| *sent < until);
-        ends.map(|_| ending).or_else(|| {
-            let [from, to] =
-                [last, until].map(|at| packets.sendings.partition_point(|sending| sending.at < at));
-            let mut within = packets.sendings.get(from..to)?.iter();
-            let arrives = |id| self.traffic.reached(id, next.flow.to.host, next.arrival.at).is_some();
-            within.find(|sending| arrives(sending.packet)).map(|sending| sending.packet)
-        })
+        let [from, to] = [last, until].map(|at| packets.sendings.partition_point(|sending| sending.at < at));
+        let mut within = packets.sendings.get(from..to.max(from))?.iter();
+        let arrives = |id| self.traffic.reached(id, next.flow.to.host, next.arrival.at).is_some();
+        let first = within.find(|sending| arrives(sending.packet));
+        let first = first.map(|sending| Due { sent: sending.at, packet: sending.packet });
+        // The first of them can have been on its way at `last`.
+        let origin = self.traffic.origin(ending, next.arrival.at).filter(|(sent, _)| *sent < until);
+        let ends = origin.map(|(sent, _)| Due { sent, packet: ending });
+        first.or(ends)
     }
 }

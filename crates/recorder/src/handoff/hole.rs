@@ -1,14 +1,14 @@
 //! Outages without a handoff: a link goes down and comes back in the same cell, an event of the scenario interrupts the
 //! flow, packets are lost in a row, or an agent has lost its state of the host.
 
-use super::analysis::{Boundary, HandoffAnalysis, NOT_ENDED, is_refusal};
+use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_ENDED, NOT_UP, is_refusal};
 use super::experience::{Experience, Handoff, Outage, Owner};
 use super::moves::{AGENT, AGENT_LOST};
 use super::recovery::{ends_too_early, window};
 use super::stages::{Next, add, share_out};
 use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
 use node::Stage;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant};
 
@@ -20,14 +20,14 @@ pub struct Hole {
     pub host: HostId,
     /// The flow's index in [`crate::run::Outcome::flows`].
     pub flow: usize,
-    /// The begin of the hole. If an event of the scenario caused the hole, the hole begins with the event, but not
-    /// before the last arrival of new data. Otherwise it begins when the link of an end went down. If no link went
-    /// down, or if packets were lost before, it begins with the last arrival of new data, or with the flow if nothing
-    /// had arrived.
+    /// The begin of the hole. If an event of the scenario caused the hole, the hole begins with the event. Otherwise it
+    /// begins when the link of an end went down. If no link went down, or if packets were lost before, it begins with the
+    /// last arrival of new data, or with the flow if nothing had arrived. It does not begin before data were due after the
+    /// last arrival.
     pub from: Instant,
     /// The effect on the receiving application: always [`Experience::Outage`] or [`Experience::Never`].
     pub experience: Experience,
-    /// The number of lost packets with data that belong to the hole.
+    /// The number of lost packets with data that belong to the hole. No handoff and no other hole counts them.
     pub lost: u64,
 }
 
@@ -48,61 +48,136 @@ enum Until<'a, 'n> {
     Never,
 }
 
+/// A gap between two arrivals, or between an arrival and the cut of a handoff or the end of the flow.
+#[derive(Clone, Copy)]
+struct Gap {
+    /// The last arrival of new data, or the begin of the flow.
+    last: Instant,
+    /// Since when data were due without a pause of the source.
+    due: Instant,
+    end: Instant,
+}
+
+/// The times that decide whether a gap is a hole.
+struct Between {
+    last: Instant,
+    /// The cut of the next handoff in the gap, or `end`.
+    until: Instant,
+    end: Instant,
+    /// When the latest datagram was sent that had arrived at `last`; `None` if none had arrived.
+    newest: Option<Instant>,
+}
+
+/// The losses that the rows of one flow count. A packet counts in one row.
+#[derive(Default)]
+struct Charged {
+    /// The losses that handoffs count, with the cut of the handoff.
+    by_handoffs: BTreeMap<PacketEvent, Instant>,
+    by_holes: BTreeSet<PacketEvent>,
+}
+
+impl Charged {
+    fn new(handoffs: &[Handoff], index: usize) -> Self {
+        let costs = handoffs.iter().flat_map(|one| one.flows.iter().map(move |cost| (one.cut, cost)));
+        let costs = costs.filter(|(_, cost)| cost.flow == index);
+        let by_handoffs = costs.flat_map(|(cut, cost)| cost.losses.iter().map(move |lost| (*lost, cut)));
+        Self { by_handoffs: by_handoffs.collect(), ..Self::default() }
+    }
+
+    /// Charges a hole that began at `from` with a loss. Returns whether the hole counts it: no other hole does. A handoff
+    /// keeps the losses before the hole, and those of packets that were sent before its cut and lost after it.
+    fn charge(&mut self, lost: PacketEvent, from: Instant) -> bool {
+        let is_handoffs = self.by_handoffs.get(&lost).is_some_and(|cut| {
+            let is_before = lost.at < from;
+            is_before || (lost.sent < *cut && lost.at >= *cut)
+        });
+        !is_handoffs && self.by_holes.insert(lost)
+    }
+}
+
 impl HandoffAnalysis<'_> {
-    /// Returns all holes of all flows, in the order of time.
-    pub(super) fn holes(&self, handoffs: &[Handoff]) -> Vec<Hole> {
-        let flows = self.traffic.flows.iter().zip(&self.traffic.packets).enumerate();
-        let mut holes: Vec<Hole> = flows
-            .flat_map(|(index, (flow, packets))| self.holes_of(handoffs, index, flow, packets))
-            .collect();
+    /// Returns all holes of all flows, in the order of time. The losses that belong to holes are removed from `handoffs`.
+    pub(super) fn holes(&self, handoffs: &mut [Handoff]) -> Vec<Hole> {
+        let mut holes = Vec::new();
+        for (index, (flow, packets)) in self.traffic.flows.iter().zip(&self.traffic.packets).enumerate() {
+            let mut charged = Charged::new(handoffs, index);
+            holes.extend(self.holes_of(handoffs, (index, flow, packets), &mut charged));
+            for cost in handoffs.iter_mut().flat_map(|one| &mut one.flows).filter(|cost| cost.flow == index) {
+                cost.losses.retain(|lost| !charged.by_holes.contains(lost));
+            }
+        }
         holes.sort_by_key(|hole| (hole.from, hole.flow));
         holes
     }
 
-    fn holes_of(&self, handoffs: &[Handoff], index: usize, flow: &Flow, packets: &Packets) -> Vec<Hole> {
+    fn holes_of(
+        &self,
+        handoffs: &[Handoff],
+        (index, flow, packets): (usize, &Flow, &Packets),
+        charged: &mut Charged,
+    ) -> Vec<Hole> {
         let mut holes = Vec::new();
-        // A lost packet counts in one row: that of the handoff, if it was sent before the flow had recovered.
-        let costs = handoffs.iter().flat_map(|handoff| &handoff.flows).filter(|cost| cost.flow == index);
-        let charged: BTreeSet<&PacketEvent> = costs.flat_map(|cost| &cost.losses).collect();
         let mut place = 0;
+        // When the latest datagram was sent that has arrived.
+        let mut newest: Option<Instant> = None;
         let arrivals = flow.arrivals.iter().copied().map(Some).chain([None]);
         let mut before: Option<Instant> = None;
         for arrival in arrivals {
             let last = before.unwrap_or(flow.begun);
             let end = arrival.map_or(flow.until, |arrival| arrival.at);
-            // Packets that wait for a stopped host or behind a cut link until the run ends count as lost.
-            let waits =
-                arrival.is_none() && self.ordered(last, end).iter().any(|[_, ended]| ended.2 == NOT_ENDED);
-            let held = if waits { packets.held.as_slice() } else { &[] };
-            let is_due = arrival.is_some()
-                || (is_pending(flow, packets, held, last)
-                    && !ends_too_early(packets, place, last, end)
-                    && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
-            // Losses after a handoff began belong to the handoff, and earlier losses to the hole.
-            let begun = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
-            let next_handoff = begun.min_by_key(|handoff| handoff.begun);
-            let begun = next_handoff.map(|handoff| handoff.begun);
-            let gap = [last, begun.unwrap_or(end)];
+            // Losses after a handoff has cut the path belong to the handoff, and earlier losses to the hole.
+            let cut = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
+            let next_handoff = cut.min_by_key(|handoff| handoff.cut);
+            let until = next_handoff.map_or(end, |handoff| handoff.cut);
             let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
-            let lost = if is_due { lost_in(packets, held, gap, packets.first_sent(place)) } else { None };
-            // A stopped host, and the queue of a link that is down, keep packets and lose none.
-            let delayed = || next.as_ref().filter(|next| self.is_delayed(next, gap)).map(|_| Vec::new());
-            if let Some(lost) = lost.or_else(delayed) {
-                let until = match (begun, &next) {
-                    (Some(_), Some(next)) => {
-                        Until::Handoff(next, next_handoff.is_some_and(|one| self.lost_agent(one)))
-                    }
+            if until.since(last.min(until)) > limit(packets, last)
+                && let Some((gap, lost)) =
+                    self.hole_in((flow, packets), next.as_ref(), place, &Between { last, until, end, newest })
+            {
+                let ends = match (next_handoff, &next) {
+                    (Some(handoff), Some(next)) => Until::Handoff(next, self.lost_agent(handoff)),
                     (None, Some(next)) => Until::Arrival(next),
                     (_, None) => Until::Never,
                 };
-                let mut hole = self.hole(index, flow, packets, gap, &lost, until);
-                hole.lost -= lost.iter().filter(|lost| charged.contains(lost)).count() as u64;
-                holes.extend(Some(hole).filter(|hole| !is_nothing(hole)));
+                let mut hole = self.hole(index, flow, packets, gap, &lost, ends);
+                if !is_nothing(&hole) {
+                    let has_data = |lost: &&PacketEvent| packets.lost.binary_search(lost).is_ok();
+                    let ours = lost.iter().filter(has_data);
+                    hole.lost = ours.filter(|lost| charged.charge(**lost, hole.from)).count() as u64;
+                    holes.push(hole);
+                }
             }
             place += arrival.map_or(0, |arrival| arrival.bytes);
+            let origin = arrival.and_then(|one| self.traffic.origin(one.packet, one.at));
+            newest = newest.max(origin.map(|(sent, _)| sent));
             before = Some(end);
         }
         holes
+    }
+
+    /// Returns the gap and its losses, if packets were lost in the gap, or if its data waited for a host or a link.
+    fn hole_in(
+        &self,
+        (flow, packets): (&Flow, &Packets),
+        next: Option<&Next<'_>>,
+        place: u64,
+        between: &Between,
+    ) -> Option<(Gap, Vec<PacketEvent>)> {
+        let Between { last, until, end, .. } = *between;
+        // Packets that wait for a stopped host or behind a cut link until the run ends count as lost.
+        let is_open = |fault: &Fault<'_>| fault.edges[1].2 == NOT_ENDED;
+        let waits = next.is_none() && self.ordered(last, end).iter().any(is_open);
+        let held = if waits { packets.held.as_slice() } else { &[] };
+        let is_due = next.is_some()
+            || (is_pending(flow, packets, held, last)
+                && !ends_too_early(packets, place, last, end)
+                && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
+        let sent = packets.first_sent(place);
+        let gap = Gap { last, due: due(packets, sent, between), end: until };
+        let lost = if is_due { lost_in(packets, held, gap, sent) } else { None };
+        // A stopped host, and the queue of a link that is down, keep packets and lose none.
+        let delayed = || next.filter(|next| self.is_delayed(next, [last, until])).map(|_| Vec::new());
+        Some((gap, lost.or_else(delayed)?))
     }
 
     /// Returns whether all datagrams after the last arrival were lost on links at random, within at most [`RANDOM`]. A
@@ -126,10 +201,11 @@ impl HandoffAnalysis<'_> {
         index: usize,
         flow: &Flow,
         packets: &Packets,
-        [last, end]: [Instant; 2],
+        gap: Gap,
         lost: &[PacketEvent],
         until: Until<'_, '_>,
     ) -> Hole {
+        let Gap { last, due, end } = gap;
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
         let down = self.first(last, end, |r| {
             is_end(r.host) && matches!(&r.what, What::Down(_, why) if !is_refusal(why))
@@ -138,21 +214,29 @@ impl HandoffAnalysis<'_> {
             Until::Arrival(next) | Until::Handoff(next, _) => Some(*next),
             Until::Never => None,
         };
-        let event = self.event_of(flow, lost, [last, end], next);
-        let began = event.as_ref().map(|[begun, _]| begun.0.max(last)).or(down.map(|down| down.at));
+        let away = || self.away(flow, gap).filter(|_| lost.is_empty());
+        let event = self.event_of(flow, lost, gap, next).or_else(away);
+        let began = event.as_ref().map(|[begun, _]| begun.0).or(down.map(|down| down.at));
+        let began = began.map(|began| began.max(due));
         // If packets were lost before the event or before the link went down, the hole had begun already.
-        let loses = |since: Instant| lost.iter().any(|lost| lost.at > last && lost.at < since);
-        let from = began.filter(|began| !loses(*began)).unwrap_or(last);
+        let loses = |since: Instant| lost.iter().any(|lost| lost.at > due && lost.at < since);
+        let from = began.filter(|began| !loses(*began)).unwrap_or(due);
         let host = down.map_or_else(|| self.loser(flow, lost), |down| down.host);
-        let has_data = |lost: &&PacketEvent| packets.lost.binary_search(lost).is_ok();
-        let lost_packets = lost.iter().filter(has_data).count() as u64;
         if matches!(until, Until::Never) {
             let experience = Experience::Never { from };
-            return Hole { host, flow: index, from, experience, lost: lost_packets };
+            return Hole { host, flow: index, from, experience, lost: 0 };
         }
         // A packet that was sent before the end of the event waited for it.
         let delayed = event.is_some();
-        let stages = self.without_path((flow, packets, next), lost, [from, end], (host, down, event));
+        let is_sent = next.is_some_and(|next| packets.first_sent(next.place) == Some(due));
+        let begins = match (from == due && due > last, packets.is_stream) {
+            (false, true) => (from, flow.to.host, "last_arrival".to_owned()),
+            (false, false) => (from, host, "last_arrival".to_owned()),
+            (true, true) if is_sent => (from, flow.from.host, "segment_sent".to_owned()),
+            (true, true) => (from, flow.to.host, "data_due".to_owned()),
+            (true, false) => (from, flow.from.host, "app_sent".to_owned()),
+        };
+        let stages = self.without_path((flow, packets, next), lost, (begins, end), (host, down, event));
         let stages = match until {
             Until::Arrival(next) => self.resumed(next, stages, delayed),
             Until::Handoff(_, true) => vec![undetected([from, end], host)],
@@ -163,7 +247,7 @@ impl HandoffAnalysis<'_> {
         };
         let owners = self.other_end(host, flow, share_out(from, end, stages));
         let experience = Experience::Outage(Outage { from, to: end, owners });
-        Hole { host, flow: index, from, experience, lost: lost_packets }
+        Hole { host, flow: index, from, experience, lost: 0 }
     }
 
     /// Returns the first stages of a hole: the time in which packets were lost, with the causes.
@@ -171,9 +255,10 @@ impl HandoffAnalysis<'_> {
         &self,
         (flow, packets, next): (&Flow, &Packets, Option<&Next<'_>>),
         lost: &[PacketEvent],
-        [from, end]: [Instant; 2],
+        (begin, end): (Boundary, Instant),
         (host, down, event): (HostId, Option<&Record>, Option<[Boundary; 2]>),
     ) -> Vec<Owner> {
+        let from = begin.0;
         let up = down.and_then(|down| {
             self.first(from, end, |r| r.host == down.host && matches!(r.what, What::Up(..)))
         });
@@ -182,12 +267,11 @@ impl HandoffAnalysis<'_> {
                 Some([(begun.0.max(from), begun.1, begun.2), (ended.0.min(end), ended.1, ended.2)])
             }
             (None, Some(down), Some(up)) => {
-                Some([(down.at, down.host, "down".to_owned()), (up.at, up.host, "up".to_owned())])
+                Some([(down.at.max(from), down.host, "down".to_owned()), (up.at, up.host, "up".to_owned())])
             }
             _ => None,
         };
         let mut stages = Vec::new();
-        let begin = (from, if packets.is_stream { flow.to.host } else { host }, "last_arrival".to_owned());
         let back = interrupted.as_ref().map_or_else(|| begin.clone(), |[_, back]| back.clone());
         let first = lost.iter().map(|lost| lost.at).find(|at| *at > from).unwrap_or(from);
         let signalled = self.signalled(flow, &back, [first, end], next);
@@ -199,7 +283,8 @@ impl HandoffAnalysis<'_> {
             add(&mut stages, Stage::Link, [Some(gone), Some(back)]);
         } else if signalled.is_empty() && !packets.is_stream {
             // The link was up, and lost several packets in a row.
-            let last_lost = lost.last().map(|lost| self.last_loss(lost, host)).filter(|lost| lost.0 > from);
+            let last_lost = lost.iter().rfind(|lost| lost.recorded <= end).or(lost.last());
+            let last_lost = last_lost.map(|lost| self.last_loss(lost, host)).filter(|lost| lost.0 > from);
             let end = last_lost.unwrap_or_else(|| begin.clone());
             add(&mut stages, Stage::Link, [Some(begin), Some(end)]);
         } else if signalled.is_empty() {
@@ -224,24 +309,33 @@ impl HandoffAnalysis<'_> {
         &self,
         flow: &Flow,
         lost: &[PacketEvent],
-        [last, end]: [Instant; 2],
+        Gap { last, due, end }: Gap,
         next: Option<&Next<'_>>,
     ) -> Option<[Boundary; 2]> {
         let losses: Vec<&Record> = lost.iter().filter_map(|lost| self.lost_at(lost)).collect();
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
-        let mut events = self.ordered(last, end);
-        events.retain(|event| {
-            let begun = &event[0];
-            let loses = || losses.iter().any(|record| self.is_lost_by(record, event));
-            let waits = || next.is_some_and(|next| self.waits_for(next, last, event));
-            begun.0 < end && (is_end(begun.1) || loses() || waits())
+        let mut faults = self.ordered(due, end);
+        // Of a cut, the record names one end of the link, and the flow may not use this link.
+        let is_at_end = |fault: &Fault<'_>| is_end(fault.host()) && !fault.is_cut();
+        faults.retain(|fault| {
+            let loses = || losses.iter().any(|record| self.is_lost_by(record, fault));
+            let waits = || next.is_some_and(|next| self.waits_for(next, last, fault).is_some());
+            fault.begun() < end && (is_at_end(fault) || loses() || waits())
         });
-        let its_own = |event: &[Boundary; 2]| {
-            let host = event[0].1;
-            is_end(host) || losses.iter().any(|record| record.host == host && self.is_lost_by(record, event))
+        let its_own = |fault: &Fault<'_>| {
+            let is_its = |host: HostId| is_end(host) || host == fault.host();
+            is_at_end(fault)
+                || losses.iter().any(|record| is_its(record.host) && self.is_lost_by(record, fault))
         };
-        let place = events.iter().position(its_own).unwrap_or(0);
-        events.into_iter().nth(place)
+        let place = faults.iter().position(its_own).unwrap_or(0);
+        faults.into_iter().nth(place).map(|fault| fault.edges)
+    }
+
+    /// Returns the first time in a gap in which an end of the flow had no link, and came back before the gap ended.
+    fn away(&self, flow: &Flow, Gap { due, end, .. }: Gap) -> Option<[Boundary; 2]> {
+        let hosts = [flow.to.host, flow.from.host].into_iter();
+        let mut all = hosts.flat_map(|host| self.own_link_lost(host, due, end));
+        all.find(|[_, back]| back.2 != NOT_UP)
     }
 
     /// Returns the end of a flow to which its losses belong: the sender if the sender's link or node lost the last lost
@@ -272,6 +366,19 @@ fn is_nothing(hole: &Hole) -> bool {
     hole.experience.outage().is_some_and(|outage| outage.span() < NOTHING)
 }
 
+/// Returns since when data of a flow were due in a gap. The next data of a stream were first sent at `sent`. Datagrams are due
+/// since the last arrival, but if the source paused, since it sent again.
+fn due(packets: &Packets, sent: Option<Instant>, between: &Between) -> Instant {
+    let Between { last, until, newest, .. } = *between;
+    if packets.is_stream {
+        return packets.due([last, until], sent);
+    }
+    let later = packets.sendings.partition_point(|sending| Some(sending.at) <= newest);
+    let first = packets.sendings.get(later).map_or(last, |sending| sending.at.clamp(last, until.max(last)));
+    let pause = packets.spacing * 2 + packets.spacing / 2;
+    if first.since(last) > pause { first } else { last }
+}
+
 /// Returns the packets that were lost in a gap between two arrivals. The data of the second arrival was first sent at
 /// `next`. Losses up to one window before the gap count too. Returns `None` if nothing was lost, or if the gap is not
 /// longer than [`limit`]. Lost acknowledgments count if the sender waited for longer than this limit, until the gap
@@ -279,10 +386,10 @@ fn is_nothing(hole: &Hole) -> bool {
 fn lost_in(
     packets: &Packets,
     held: &[PacketEvent],
-    [last, end]: [Instant; 2],
+    Gap { last, due, end }: Gap,
     next: Option<Instant>,
 ) -> Option<Vec<PacketEvent>> {
-    let gap = end.since(last.min(end));
+    let gap = end.since(due.min(end));
     let (window, limit) = (window(packets, last), limit(packets, last));
     let since = Instant(last.0.saturating_sub(window.as_nanos() as u64));
     let waited = packets.waited([last, end], next);
@@ -308,7 +415,7 @@ fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instan
         Some(Experience::Outage(outage)) => outage.to,
         Some(Experience::None | Experience::NotMeasured) | None => handoff.cut,
     };
-    is_his && from < until && to >= handoff.begun
+    is_his && from < until && to >= handoff.cut
 }
 
 /// Returns whether the flow is unfinished, and data that was sent never arrived or the sender still waited at the end.

@@ -49,8 +49,14 @@ pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Ve
     handoffs
 }
 
-/// Returns all outages of a run that belong to no handoff, in the order of time.
-pub(crate) fn holes(plan: &Plan, records: &[Record], traffic: &Traffic, handoffs: &[Handoff]) -> Vec<Hole> {
+/// Returns all outages of a run that belong to no handoff, in the order of time. Packets that were lost in such an outage
+/// are not charged to a handoff any more.
+pub(crate) fn holes(
+    plan: &Plan,
+    records: &[Record],
+    traffic: &Traffic,
+    handoffs: &mut [Handoff],
+) -> Vec<Hole> {
     HandoffAnalysis::new(plan, records, traffic).holes(handoffs)
 }
 
@@ -77,7 +83,9 @@ mod agent_tests;
 #[cfg(test)]
 mod causes_tests;
 #[cfg(test)]
-mod silence_tests;
+mod fault_tests;
+#[cfg(test)]
+mod hole_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
 //! stages.
 
-use super::analysis::{Boundary, HandoffAnalysis, begin, is_lost, is_refusal, named};
+use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_UP, begin, is_lost, is_refusal, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
 use super::route::{Departure, Switched};
@@ -9,7 +9,7 @@ use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
-use wire::{Iface, Instant, PacketId};
+use wire::{Iface, Instant};
 
 impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
@@ -64,40 +64,32 @@ impl<'a> HandoffAnalysis<'a> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
         let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
-        let ordered = self.ordered(first.from, last.to);
+        let faults = self.ordered(first.from, last.to);
+        let ordered: Vec<_> = faults.iter().map(|fault| fault.edges.clone()).collect();
         // Most outages have no such part, and the search reads all records from the start on.
         let can_be_own = |owner: &Owner| matches!(owner.stage, None | Some(Stage::Detection));
         let is_searched = owners.iter().any(can_be_own);
         let own = if is_searched { self.own_link_lost(host, first.from, last.to) } else { Vec::new() };
         let by_own = |owner: Owner| if can_be_own(&owner) { divide(owner, &own) } else { vec![owner] };
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away)).flat_map(by_own);
-        // An event of the scenario explains the parts during the event that have no other cause. If packets were lost
-        // by the event, it also explains the parts in which the host signalled, or an end of the flow retransmitted,
-        // without success.
-        let in_vain: Vec<_> =
-            ordered.iter().filter(|event| self.is_in_vain(host, flow, event)).cloned().collect();
+        // An event of the scenario explains the parts during the event that have no other cause. It also explains the parts
+        // in which the host signalled, or the sender of the flow retransmitted, and the event lost these packets.
+        let lost: Vec<_> = faults.iter().map(|fault| (fault, self.lost_by(fault))).collect();
+        let in_vain = |owner: &Owner| -> Vec<[Boundary; 2]> {
+            let is_its = |(_, lost): &&(&Fault<'_>, _)| self.is_in_vain((host, flow), owner, lost);
+            lost.iter().filter(is_its).map(|(fault, _)| fault.edges.clone()).collect()
+        };
         let by_event = |owner: Owner| match owner.stage {
             None => split(owner, &ordered),
             Some(
                 Stage::Detection | Stage::Address | Stage::Registration | Stage::PathSwitch | Stage::Recovery,
-            ) => divide(owner, &in_vain),
+            ) => {
+                let in_vain = in_vain(&owner);
+                divide(owner, &in_vain)
+            }
             Some(_) => vec![owner],
         };
         owners.flat_map(by_event).collect()
-    }
-
-    /// Returns whether packets of this host or flow were lost by this event.
-    fn is_in_vain(&self, host: HostId, flow: &Flow, event: &[Boundary; 2]) -> bool {
-        let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
-        let packets = place.and_then(|place| self.traffic.packets.get(place));
-        let is_flows =
-            |id: &PacketId| packets.is_some_and(|packets| packets.lost.iter().any(|lost| lost.packet == *id));
-        self.between(event[0].0, event[1].0).iter().any(|record| match &record.what {
-            What::Lost(_, id, _) | What::Dropped(_, id, _) => {
-                self.is_lost_by(record, event) && (record.host == host || is_flows(id))
-            }
-            _ => false,
-        })
     }
 
     /// Returns the times in which no radio of a host had a link, and which overlap this range, in the order of time.
@@ -124,12 +116,12 @@ impl<'a> HandoffAnalysis<'a> {
                 gone = Some((record.at, host, name.to_owned()));
             }
         }
-        all.extend(gone.map(|gone| [gone, (to, host, "not_up".to_owned())]));
+        all.extend(gone.map(|gone| [gone, (to, host, NOT_UP.to_owned())]));
         all
     }
 
     /// Returns the times in which a host had no link at all, and got one again later. Empty for a host with a wire.
-    fn own_link_lost(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
+    pub(super) fn own_link_lost(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
         let mut lost = self.without_link(host, from, to);
         lost.retain(|[_, back]| back.0 < to || self.comes_up(host, back.0));
         let is_wired =
@@ -177,7 +169,7 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Returns the record of a loss, or `None` if there is none.
     pub(super) fn lost_at(&self, lost: &PacketEvent) -> Option<&'a Record> {
-        self.first(lost.at, lost.at, |r| match &r.what {
+        self.first(lost.recorded, lost.recorded, |r| match &r.what {
             What::Lost(_, id, _) | What::Dropped(_, id, _) => *id == lost.packet,
             _ => false,
         })
@@ -190,7 +182,7 @@ impl<'a> HandoffAnalysis<'a> {
         let is_too_big =
             record.is_some_and(|r| matches!(&r.what, What::Dropped(_, _, why) if why == "too_big"));
         let name = if is_too_big { "too_big" } else { "last_loss" };
-        (lost.at, record.map_or(host, |r| r.host), name.to_owned())
+        (lost.recorded, record.map_or(host, |r| r.host), name.to_owned())
     }
 
     /// Returns the stages of one handoff in their order, the record that switched the path, and whether there is a

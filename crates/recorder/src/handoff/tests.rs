@@ -81,8 +81,8 @@ fn lost_at(host: HostId) -> impl Fn(&Record, PacketId) -> Vec<Record> {
 
 fn read(outcome: &Outcome, records: &[Record]) -> (Vec<Handoff>, Vec<Hole>, Vec<String>, Traffic) {
     let traffic = Traffic::new(&outcome.plan, records);
-    let handoffs = handoffs(&outcome.plan, records, &traffic);
-    let holes = holes(&outcome.plan, records, &traffic, &handoffs);
+    let mut handoffs = handoffs(&outcome.plan, records, &traffic);
+    let holes = holes(&outcome.plan, records, &traffic, &mut handoffs);
     let failures = failures(&outcome.plan, &traffic, &handoffs, &holes);
     (handoffs, holes, failures, traffic)
 }

@@ -56,7 +56,7 @@ impl Places {
             .packets
             .iter()
             .filter(|packets| !packets.is_stream)
-            .flat_map(|packets| packets.lost.iter().map(|lost| (lost.packet, lost.at)))
+            .flat_map(|packets| packets.lost.iter().map(|lost| (lost.packet, lost.recorded)))
             .collect();
         let arrived: BTreeSet<PacketId> =
             outcome.flows.iter().flat_map(|flow| &flow.arrivals).map(|arrival| arrival.packet).collect();
