@@ -101,9 +101,12 @@ pub(crate) struct Registrations {
     requests: BTreeMap<(Ipv4Addr, u32), Request>,
     /// The care-of addresses that a mobile node has ever requested.
     asked: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
-    accepted: BTreeSet<(Ipv4Addr, u32)>,
-    /// The last accepted request of each mobile node: the low half of its Identification.
-    last: BTreeMap<Ipv4Addr, u32>,
+    /// The accepted requests, by the home address and the Identification of the reply: with timestamps, it is that of the request. With
+    /// nonces, only its low half is.
+    accepted: BTreeSet<(Ipv4Addr, u64)>,
+    /// The last accepted request of each mobile node.
+    last: BTreeMap<Ipv4Addr, u64>,
+    has_nonces: bool,
     homes: BTreeMap<Ipv4Addr, Home>,
     visits: BTreeMap<(HostId, Ipv4Addr), Visit>,
     /// The previous foreign agents that forward packets for a mobile node, as their acknowledgements of Binding Updates show.
@@ -153,6 +156,7 @@ impl Registrations {
             asked: BTreeMap::new(),
             accepted: BTreeSet::new(),
             last: BTreeMap::new(),
+            has_nonces: has_nonces(plan),
             homes: BTreeMap::new(),
             visits: BTreeMap::new(),
             forwarding: BTreeSet::new(),
@@ -335,8 +339,10 @@ impl Registrations {
         // A foreign agent on this host relays the reply to its visitor with the same addresses.
         let is_relayed_here = self.addresses.get(&request.care_of) == Some(&host);
         // If the reply is lost, the mobile node repeats its request. The home agent answers it again, and changes nothing.
-        let is_last = self.last.insert(key.0, key.1) == Some(key.1);
-        let is_again = !self.accepted.insert(key) && !is_last;
+        // Requests that are whole seconds apart have the same low half of a timestamp.
+        let id = if self.has_nonces { u64::from(key.1) } else { reply.identification };
+        let is_last = self.last.insert(reply.home, id) == Some(id);
+        let is_again = !self.accepted.insert((reply.home, id)) && !is_last;
         let is_planted = self.plant == Some(Plant::Replayed);
         ((is_again || is_planted) && !is_relayed_here).then(|| {
             let text = format!(
@@ -574,7 +580,12 @@ fn caches(plan: &Plan) -> Caches {
     let all = plan.host_names();
     let is_one = |host: &HostId| all.get(host.index()).is_some_and(|name| names.contains(name.as_str()));
     let own = plan.owners().into_iter().filter(|(_, host)| is_one(host)).map(|(address, _)| address);
-    Caches::new(own.collect(), !plan.hosts.iter().any(|host| host.text.contains("replay = \"nonces\"")))
+    Caches::new(own.collect(), !has_nonces(plan))
+}
+
+/// Returns whether mobile nodes of a plan register with nonces in place of timestamps.
+fn has_nonces(plan: &Plan) -> bool {
+    plan.hosts.iter().any(|host| host.text.contains("replay = \"nonces\""))
 }
 
 /// Returns whether a host's configuration has a foreign agent with security associations with home agents.
