@@ -245,10 +245,14 @@ impl TimeFigure {
         lines.count() - self.labels(block).len()
     }
 
-    /// Returns the labels in a block that have room. No label covers data, another label or the edge.
+    /// Returns the labels in a block that have room. No label covers data, another label, the line that leads to one placed before,
+    /// or the edge.
+    ///
+    /// The label of the block's own handoff is placed first, and then the others from right to left: so the line of a label only
+    /// crosses that of the own handoff, if any.
     fn labels(&self, block: &Block<'_>) -> Vec<Label<'_>> {
         let right = block.left + block.width;
-        let mut order: Vec<usize> = (0..self.handoffs.len()).collect();
+        let mut order: Vec<usize> = (0..self.handoffs.len()).rev().collect();
         order.sort_by_key(|place| Some(*place) != block.handoff);
         let mut taken: [Vec<[f64; 2]>; ROWS] = Default::default();
         let mut labels = Vec::new();
@@ -266,10 +270,11 @@ impl TimeFigure {
             };
             let is_free =
                 |row: &Vec<[f64; 2]>| row.iter().all(|[from, to]| span[1] <= *from || *to <= span[0]);
-            if let Some((row, spans)) = taken.iter_mut().enumerate().find(|(_, row)| is_free(row)) {
-                spans.push(span);
-                labels.push(Label { x, row, anchor, text });
+            let Some(row) = taken.iter().position(is_free) else { continue };
+            for (below, spans) in taken.iter_mut().enumerate().take(row + 1) {
+                spans.push(if below == row { span } else { [x, x] });
             }
+            labels.push(Label { x, row, anchor, text });
         }
         labels
     }
@@ -516,6 +521,31 @@ mod tests {
             note.contains(" in the panels of the whole run, ") && note.contains(" in the enlarged panels."),
             "{note}"
         );
+    }
+
+    /// Three events, the last of which is below the labels of the others: its line ends below them.
+    #[test]
+    fn no_line_crosses_the_label_of_another() {
+        let at = Instant::from_millis;
+        let handoffs: Vec<(Instant, String)> =
+            [(6470, "Dump Reg"), (6470, "Start Reg"), (6980, "Finish Reg")]
+                .map(|(ms, name)| (at(ms), name.to_owned()))
+                .into();
+        let figure = TimeFigure {
+            title: String::new(),
+            panels: Vec::new(),
+            handoffs,
+            until: at(9700),
+            windows: Vec::new(),
+            caption: String::new(),
+        };
+        let x = Range { lo: 0.0, hi: 9.7 };
+        let block =
+            Block { left: 0.0, width: 1200.0, height: 100.0, x, ticks: 10, flows: None, handoff: None };
+        let mut rows: Vec<(&str, usize)> =
+            figure.labels(&block).iter().map(|label| (label.text, label.row)).collect();
+        rows.sort_unstable();
+        assert_eq!(rows, [("Dump Reg", 2), ("Finish Reg", 0), ("Start Reg", 1)]);
     }
 
     #[test]
