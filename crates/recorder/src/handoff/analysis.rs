@@ -130,6 +130,15 @@ impl<'a> HandoffAnalysis<'a> {
             let event = (record.at, record.host, ordered.to_string());
             match ordered.kind {
                 EventKind::Crash | EventKind::Stop | EventKind::Cut => {
+                    // A crash ends a stop: no `continue` follows.
+                    let target = &*ordered.target;
+                    let stopped = EventKind::Stop.end().filter(|_| ordered.kind == EventKind::Crash);
+                    let stopped = stopped.and_then(|end| open.remove(&(target, end)));
+                    all.extend(stopped.map(|(kind, begun)| Fault {
+                        kind,
+                        target,
+                        edges: [begun, event.clone()],
+                    }));
                     let begun = (ordered.kind, event);
                     open.extend(ordered.kind.end().map(|end| ((&*ordered.target, end), begun)));
                 }

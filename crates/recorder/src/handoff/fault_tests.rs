@@ -100,6 +100,17 @@ fn a_pause_of_the_source_is_no_part_of_a_hole() {
     assert!(hole.experience.outage().unwrap().span() <= outcome.flows[hole.flow].longest_stall, "{report}");
 }
 
+/// A router that is stopped crashes, and is restarted. It is not stopped any more when a wire is cut.
+#[test]
+fn a_crash_ends_a_stop() {
+    let host = "host = \"core\"";
+    let wire = "wire = \"desk\"";
+    let events = [("3s", "stop", host), ("3.2s", "crash", host), ("3.4s", "restart", host)];
+    let cut = [("10.9s", "cut", wire), ("12s", "restore", wire)];
+    let report = crate::report::text(&wires(["1ms", "", ROAM, LARGE], &[&events[..], &cut].concat()));
+    assert!(report.contains("cut of wire desk") && !report.contains("not_ended"), "{report}");
+}
+
 /// A radio is out of reach of its cell when a flow begins. The station waits for an answer to ARP, and keeps the first packets until
 /// the radio is back.
 #[test]
