@@ -38,12 +38,10 @@ fn soak(settings: &[String], handoffs: usize, crashes: usize) {
     let words: Vec<&str> = words.into_iter().chain(settings).collect();
     let output = run(&words, out.path());
     println!("{}", text(&output.stdout));
-    // Only the ledger and the bytes are checked here. An outage beside a crash may have parts without a cause.
+    // Only the ledger and the bytes are checked here: a late run is valid, too. In minutes, a busy machine has some pause of more than
+    // 10 ms. An outage beside a crash may have parts without a cause.
     let is_allowed = |doubt: &Doubt| doubt.is_timing() || matches!(doubt, Doubt::Unexplained { .. });
     assert!(output.doubts.iter().all(is_allowed), "{:?}\n{}", output.doubts, text(&output.stderr));
-    if output.doubts.iter().any(Doubt::is_timing) {
-        late(&output);
-    }
     let dir = kept(out.path());
     let run = kept_run(out.path());
     assert_eq!(run["summary"]["handoffs"].as_array().unwrap().len(), handoffs);
