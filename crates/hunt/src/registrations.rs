@@ -106,7 +106,7 @@ pub(crate) struct Registrations {
     accepted: BTreeSet<(Ipv4Addr, u64)>,
     /// The last accepted request of each mobile node.
     last: BTreeMap<Ipv4Addr, u64>,
-    has_nonces: bool,
+    identifications: Identifications,
     homes: BTreeMap<Ipv4Addr, Home>,
     visits: BTreeMap<(HostId, Ipv4Addr), Visit>,
     /// The previous foreign agents that forward packets for a mobile node, as their acknowledgements of Binding Updates show.
@@ -156,7 +156,7 @@ impl Registrations {
             asked: BTreeMap::new(),
             accepted: BTreeSet::new(),
             last: BTreeMap::new(),
-            has_nonces: has_nonces(plan),
+            identifications: identifications(plan),
             homes: BTreeMap::new(),
             visits: BTreeMap::new(),
             forwarding: BTreeSet::new(),
@@ -340,7 +340,10 @@ impl Registrations {
         let is_relayed_here = self.addresses.get(&request.care_of) == Some(&host);
         // If the reply is lost, the mobile node repeats its request. The home agent answers it again, and changes nothing.
         // Requests that are whole seconds apart have the same low half of a timestamp.
-        let id = if self.has_nonces { u64::from(key.1) } else { reply.identification };
+        let id = match self.identifications {
+            Identifications::Timestamps => reply.identification,
+            Identifications::Nonces => u64::from(key.1),
+        };
         let is_last = self.last.insert(reply.home, id) == Some(id);
         let is_again = !self.accepted.insert((reply.home, id)) && !is_last;
         let is_planted = self.plant == Some(Plant::Replayed);
@@ -580,12 +583,20 @@ fn caches(plan: &Plan) -> Caches {
     let all = plan.host_names();
     let is_one = |host: &HostId| all.get(host.index()).is_some_and(|name| names.contains(name.as_str()));
     let own = plan.owners().into_iter().filter(|(_, host)| is_one(host)).map(|(address, _)| address);
-    Caches::new(own.collect(), !has_nonces(plan))
+    Caches::new(own.collect(), identifications(plan) == Identifications::Timestamps)
 }
 
-/// Returns whether mobile nodes of a plan register with nonces in place of timestamps.
-fn has_nonces(plan: &Plan) -> bool {
-    plan.hosts.iter().any(|host| host.text.contains("replay = \"nonces\""))
+/// What the Identifications of the requests of a run are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Identifications {
+    Timestamps,
+    Nonces,
+}
+
+/// Returns what the Identifications of a plan's requests are.
+fn identifications(plan: &Plan) -> Identifications {
+    let has_nonces = plan.hosts.iter().any(|host| host.text.contains("replay = \"nonces\""));
+    if has_nonces { Identifications::Nonces } else { Identifications::Timestamps }
 }
 
 /// Returns whether a host's configuration has a foreign agent with security associations with home agents.
