@@ -80,6 +80,20 @@ fn what_never_decides_is_counted_and_must_be_rare() {
     assert!(!more.status.success() && said(&more).contains("more than a tenth"), "{}", said(&more));
 }
 
+/// A command that takes longer than the time that is left is interrupted, and decides nothing.
+#[test]
+fn a_command_that_runs_again_for_too_long_is_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let command = program(dir.path(), "wayfare", "echo begun >&2; exec sleep 600");
+    let file = dir.path().join("inconclusive");
+    fs::write(&file, format!("{} run\tthe machine was late\n", command.display())).unwrap();
+    let mut script = Command::new(tool("inconclusive.sh"));
+    let output = script.arg(&file).arg("80").env("WAYFARE_INCONCLUSIVE_SECONDS", "1").output().unwrap();
+    let said = said(&output);
+    assert!(output.status.success() && said.contains("begun") && said.contains("never decided: "), "{said}");
+    assert!(said.contains("1 inconclusive of 80 tests of runs on Linux, 1 never decided"), "{said}");
+}
+
 #[test]
 fn more_than_a_quarter_inconclusive_fails() {
     let names: Vec<String> = (0..21).map(|number| format!("some::test_{number}")).collect();

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Evaluates the inconclusive tests of a run: a busy host made their timing invalid, so they neither passed nor failed. Each is
-# repeated, at most three times, until it passes or fails. No repetition begins later than five minutes after the first. The script
+# repeated, at most three times, until it passes or fails. No repetition begins later than five minutes after the first, and a command
+# that runs then is interrupted. The script
 # fails if a repetition fails, if more than 10 % of the tests of runs on Linux never decide, or if more than 25 % were inconclusive:
 # such a machine cannot measure. The last line is the count.
 #
@@ -14,15 +15,16 @@ cargo=${CARGO:-cargo}
 names=()
 while IFS= read -r name; do names+=("$name"); done < <(cut -f 1 "$file" 2>/dev/null | sort -u | sed '/^$/d')
 again=$(mktemp)
+LIMIT=${WAYFARE_INCONCLUSIVE_SECONDS:-300}
 trap 'rm -f "$again"' EXIT
 
 # A name is a command of tools/measured.sh, which begins with the program, or a test, which is a path of modules.
-rerun() { # name
+rerun() { # name, seconds; status 124: no time was left
     : >"$again"
     case $1 in
         */wayfare\ *)
             # shellcheck disable=SC2086 # a command and its arguments
-            WAYFARE_INCONCLUSIVE=$again tools/measured.sh $1
+            WAYFARE_INCONCLUSIVE=$again timeout --signal=INT --kill-after=20 "$2" tools/measured.sh $1
             ;;
         *)
             WAYFARE_INCONCLUSIVE=$again "$cargo" test --quiet --workspace --locked --tests -- --exact "$1" 2>&1 |
@@ -39,8 +41,12 @@ for name in ${names[@]+"${names[@]}"}; do
     echo "inconclusive: $name: $reason; running it again"
     decided=no
     for _ in 1 2 3; do
-        [ $(($(date +%s) - began)) -lt 300 ] || break
-        if ! rerun "$name"; then
+        left=$((LIMIT - ($(date +%s) - began)))
+        [ "$left" -gt 0 ] || break
+        result=0
+        rerun "$name" "$left" || result=$?
+        [ "$result" -ne 124 ] || break
+        if [ "$result" -ne 0 ]; then
             echo "FAILED when it was run again: $name"
             status=1
             decided=yes
