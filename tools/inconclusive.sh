@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Evaluates the inconclusive tests of a run: a busy host made their timing invalid, so they neither passed nor failed. Each is
 # repeated, at most three times, until it passes or fails. No repetition begins later than five minutes after the first, and a command
-# that runs then is interrupted. The script
-# fails if a repetition fails, if more than 10 % of the tests of runs on Linux never decide, or if more than 25 % were inconclusive:
-# such a machine cannot measure. The last line is the count.
+# that runs then is interrupted. The script fails if a repetition fails, if more than 10 % of the tests of runs on Linux never decide,
+# or if more than 25 % were inconclusive: such a machine cannot measure. The last line is the count.
 #
 # usage: inconclusive.sh FILE TESTS   FILE has a line `name<TAB>reason` for each; TESTS is the number of tests of runs on Linux
 set -uo pipefail

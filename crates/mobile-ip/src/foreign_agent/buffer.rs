@@ -33,7 +33,7 @@ pub(super) struct Kept {
     /// The interface on which it arrived.
     pub(super) iface: Iface,
     /// The source of the tunnel out of which it came.
-    entry: Ipv4Addr,
+    pub(super) entry: Ipv4Addr,
     /// When it arrived.
     since: Instant,
 }

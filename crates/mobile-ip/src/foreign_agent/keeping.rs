@@ -211,17 +211,16 @@ impl ForeignAgent {
     /// of a visitor.
     pub(super) fn punted(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let visit = rx.tunnel.map(|(entry, _)| (rx.header.dst, entry));
-        if let Some(visit) = visit.filter(|visit| self.is_draining(*visit)) {
-            let iface = rx.iface;
-            if let Some(mac) = self.visitors.get(&visit).map(|visitor| visitor.mac) {
-                self.deliver_in_order(now, Some(visit), mac, (rx, packet), out);
-            } else if let Err(packet) = self.wait_behind(now, visit, (rx, packet), out) {
-                self.send_onward(now, visit, (iface, packet), out);
-            }
-            return;
+        if let Some((visit, mac)) = visit.and_then(|visit| Some((visit, self.visitors.get(&visit)?.mac))) {
+            return self.deliver_in_order(now, Some(visit), mac, (rx, packet), out);
         }
-        match visit.and_then(|visit| Some((visit, self.visitors.get(&visit)?.mac))) {
-            Some((visit, mac)) => self.deliver(now, Some(visit), mac, (rx, packet), out),
+        match visit.filter(|visit| self.is_draining(*visit)) {
+            Some(visit) => {
+                let waits = self.wait_behind(now, visit, (rx, packet), out);
+                if let Err(packet) = waits {
+                    self.send_onward(now, visit, (rx.iface, packet), out);
+                }
+            }
             None if self.is_of_visitor(&rx) => self.route_opened(rx, packet, out),
             None => self.out_of_tunnel(now, rx, packet, out),
         }
@@ -496,7 +495,7 @@ impl ForeignAgent {
     /// Sends a kept packet by the link to its visitor, or to the care-of address of a visitor that has left. A packet that has
     /// waited behind others is forwarded only now: its time to live is decremented.
     fn send_kept(&mut self, now: Instant, visit: Visit, kept: Kept, out: &mut Outbox) {
-        let Kept { packet, iface, is_decremented, .. } = kept;
+        let Kept { packet, iface, entry, is_decremented, .. } = kept;
         let Some(mac) = self.visitors.get(&visit).map(|visitor| visitor.mac) else {
             return self.send_onward(now, visit, (iface, packet), out);
         };
@@ -506,7 +505,7 @@ impl ForeignAgent {
         }
         match Rx::parse(iface, PuntReason::Action, &packet) {
             Ok(rx) => {
-                let tunnel = Some((visit.1, self.config.address.address));
+                let tunnel = Some((entry, self.config.address.address));
                 self.deliver(now, Some(visit), mac, (Rx { tunnel, ..rx }, packet), out);
             }
             Err(malformed) => out.discard(iface, packet, malformed.into()),
