@@ -5,10 +5,11 @@ use crate::execute::{How, NotRun, run_point};
 use recorder::run::{Backend, Outcome};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use trace::{Doubt, NamedDoubt};
 use wire::Duration;
 
-/// The largest total load of parallel runs on Linux, in bit/s.
+/// The largest total load of parallel runs on Linux, in bit/s. A run with a larger load is executed alone.
 const SIDE_BY_SIDE: u64 = 50_000_000;
 /// The largest number of repetitions of an invalid run on Linux. A repetition is not parallel with other runs.
 const REPEATS: usize = 2;
@@ -198,12 +199,14 @@ pub fn reproduce(
     Ok(report)
 }
 
-/// One run of one point: the index of the point, the index of the run in the point, and the duration of the run.
+/// One run of one point: the index of the point, the index of the run in the point, the duration of the run, and its load in
+/// bit/s.
 #[derive(Clone, Copy)]
 struct Unit {
     point: usize,
     run: usize,
     duration: Duration,
+    load: u64,
 }
 
 /// Returns all runs of these points, the longest first, so that all workers end at about the same time.
@@ -215,6 +218,7 @@ fn units(points: &[Point], backend: Backend, more: &[scenario::Setting]) -> Resu
             point: place,
             run,
             duration,
+            load: if backend == Backend::Linux { point.load } else { 0 },
         }));
     }
     units.sort_by_key(|unit| std::cmp::Reverse(unit.duration));
@@ -228,13 +232,63 @@ fn broken(error: impl std::fmt::Display) -> NotRun {
 /// Returns the time that the runs of these points take on a backend with `jobs` parallel runs. For the simulator, this
 /// time is virtual.
 pub(super) fn span(points: &[Point], backend: Backend, jobs: usize) -> Duration {
-    let mut busy = vec![Duration::ZERO; workers(points, backend, jobs)];
+    let mut free = vec![Duration::ZERO; jobs.max(1)];
+    // The ends and the loads of the runs that were begun.
+    let mut begun: Vec<(Duration, u64)> = Vec::new();
+    // When the last run was begun: runs begin in their order.
+    let mut latest = Duration::ZERO;
     for unit in units(points, backend, &[]).into_iter().flatten() {
-        if let Some(worker) = busy.iter_mut().min() {
-            *worker += unit.duration;
+        let Some(worker) = free.iter_mut().min() else { break };
+        let mut at = latest.max(*worker);
+        loop {
+            begun.retain(|(end, _)| *end > at);
+            let next = begun.iter().map(|(end, _)| *end).min();
+            let Some(next) = next.filter(|_| !fits(begun.iter().map(|(_, load)| load).sum(), unit.load))
+            else {
+                break;
+            };
+            at = next;
         }
+        latest = at;
+        *worker = at + unit.duration;
+        begun.push((*worker, unit.load));
     }
-    busy.into_iter().max().unwrap_or_default()
+    free.into_iter().max().unwrap_or_default()
+}
+
+/// Returns whether a run with this load may begin beside runs with the total load `others`.
+const fn fits(others: u64, load: u64) -> bool {
+    others == 0 || others.saturating_add(load) <= SIDE_BY_SIDE
+}
+
+/// The total load of the runs that are being executed.
+#[derive(Default)]
+struct Room {
+    taken: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Room {
+    /// Waits until a run with this load may begin. It ends when the returned value is dropped.
+    fn enter(&self, load: u64) -> Taken<'_> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |taken: &mut u64| !fits(*taken, load);
+        *self.changed.wait_while(taken, full).unwrap_or_else(PoisonError::into_inner) += load;
+        Taken { room: self, load }
+    }
+}
+
+/// The load of a run that is being executed. A run that panics frees it too, so that no other run waits for ever.
+struct Taken<'a> {
+    room: &'a Room,
+    load: u64,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        *self.room.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.load;
+        self.room.changed.notify_all();
+    }
 }
 
 /// Measures points on one backend, with the settings `more` after those of each point.
@@ -245,12 +299,14 @@ pub(crate) fn measure_all(
     how: &How<'_>,
 ) -> Result<Results, NotRun> {
     let units = units(points, backend, more)?;
-    let next = AtomicUsize::new(0);
+    let (next, room) = (AtomicUsize::new(0), Room::default());
     let work = || {
         let mut done = Vec::new();
         while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
             let Some(point) = points.get(unit.point) else { break };
+            let taken = room.enter(unit.load);
             let reading = Reading::of(point, unit.run, backend, more, how);
+            drop(taken);
             let ended = reading.is_err();
             done.push((*unit, reading));
             (how.progress)(&point.label);
@@ -262,7 +318,7 @@ pub(crate) fn measure_all(
     };
     let mut done = Vec::new();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers(points, backend, how.jobs)).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..how.jobs.clamp(1, units.len().max(1))).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             done.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
@@ -316,14 +372,6 @@ fn combined(point: &Point, results: &Results) -> Option<Measured> {
         Err(why) => Reading { doubts: doubts(why), ..Reading::default() },
     };
     Some(judge(point, &[reading]))
-}
-
-/// Returns the number of parallel runs. On Linux, their total load is limited.
-fn workers(points: &[Point], backend: Backend, jobs: usize) -> usize {
-    let heaviest = points.iter().map(|point| point.load).max().unwrap_or(0).max(1);
-    let room = if backend == Backend::Linux { (SIDE_BY_SIDE / heaviest) as usize } else { usize::MAX };
-    let runs = points.iter().filter(|point| point.is_run_on(backend)).map(Point::count).sum();
-    jobs.min(room).min(runs).max(1)
 }
 
 /// Returns the results of a point. Its invalid runs on Linux are repeated, not in parallel with others.
@@ -462,5 +510,31 @@ mod tests {
         assert_eq!(four * 4, one, "all of these last as long, and there are two for each of four workers");
         let units = units(&main, Backend::Linux, &[]).unwrap_or_default();
         assert!(units.len() == 8 && units.is_sorted_by(|one, next| one.duration >= next.duration));
+    }
+
+    /// Runs with a large load are executed one after the other, and others beside them only if there is room.
+    #[test]
+    fn the_load_of_parallel_runs_is_limited() {
+        let mut points = (crate::paper::EXPERIMENTS[1].points)(Scale::Quick);
+        points.truncate(1);
+        let lasts = |load: u64| {
+            let points: Vec<Point> = points.iter().map(|point| Point { load, ..point.clone() }).collect();
+            span(&points, Backend::Linux, 4)
+        };
+        let alone = lasts(SIDE_BY_SIDE);
+        assert_eq!([1, SIDE_BY_SIDE / 4, SIDE_BY_SIDE / 2].map(lasts), [alone / 4, alone / 4, alone / 2]);
+        assert_eq!(lasts(SIDE_BY_SIDE * 3), alone);
+        let (room, (send, receive)) = (Room::default(), std::sync::mpsc::channel());
+        let first = [1, 2].map(|_| room.enter(SIDE_BY_SIDE / 2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _third = room.enter(SIDE_BY_SIDE / 2);
+                send.send(()).unwrap();
+            });
+            let soon = std::time::Duration::from_millis(50);
+            receive.recv_timeout(soon).expect_err("there is no room for a third run");
+            drop(first);
+            receive.recv().unwrap();
+        });
     }
 }

@@ -134,7 +134,8 @@ pub struct Point {
     pub phases: bool,
     /// The number of repetitions in all runs together.
     pub n: usize,
-    /// The offered load in bit/s. It limits the number of parallel runs on Linux.
+    /// The load of a run in bit/s: the offered load, or in long chains the mean of the rates of all links together. It limits the
+    /// number of parallel runs on Linux.
     pub load: u64,
     /// The published numbers, at most one for each metric.
     pub published: Vec<Published>,

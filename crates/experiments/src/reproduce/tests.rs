@@ -67,8 +67,12 @@ fn every_point_has_a_plan_and_a_name_of_its_own_at_every_scale() {
 fn no_scale_takes_longer_than_promised() {
     for experiment in EXPERIMENTS {
         let wide = experiment.id.starts_with("compare/");
-        let limits =
-            [(Scale::Quick, if wide { 120 } else { 60 }), (Scale::Default, if wide { 900 } else { 300 })];
+        // Its runs fill long chains of links, so most of them are executed alone.
+        let heavy = experiment.id == "mobile-ip/triangle";
+        let limits = [
+            (Scale::Quick, if wide { 120 } else { 60 }),
+            (Scale::Default, if wide || heavy { 900 } else { 300 }),
+        ];
         for (scale, limit) in limits {
             let span = span(experiment, scale, Backend::Linux, 4).as_secs();
             assert!(span < limit, "{} {}: {span} s", experiment.id, scale.name());

@@ -147,7 +147,7 @@ fn point(series: &'static str, hops: u32, size: &Size, takes: f64) -> Point {
         runs: vec![Vec::new(); size.n],
         phases: true,
         n: size.n,
-        load: 10_000_000,
+        load: load(hops, size, duration),
         published: Vec::new(),
         formula: Vec::new(),
         base: None,
@@ -155,6 +155,13 @@ fn point(series: &'static str, hops: u32, size: &Size, takes: f64) -> Point {
         trace: None,
         combine: None,
     }
+}
+
+/// Returns the mean of the rates of all links together, in bit/s: data cross each hop, both wires or acknowledgments on them, and
+/// the cell.
+fn load(hops: u32, size: &Size, duration: Duration) -> u64 {
+    let bits = u64::from(size.bytes) * 8 * u64::from(hops + 3);
+    (bits as f64 / duration.as_secs_f64()) as u64
 }
 
 // --- the claims ----------------------------------------------------------------------------------------------------
