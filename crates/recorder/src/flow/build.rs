@@ -1,8 +1,7 @@
 //! Builds flows from what stacks sent and received and from what applications read.
 
-use super::measure::{
-    Question, datagram_delays, datagram_stall, delay, median_gap, smoothed, stream_delays, stream_stall,
-};
+use super::due::{longest, of_datagrams, of_stream};
+use super::measure::{Question, datagram_delays, delay, median_gap, smoothed, stream_delays};
 use super::packets::Packets;
 use super::path::{Delivery, Path, Sending, Wait};
 use super::seen::Seen;
@@ -63,6 +62,7 @@ impl<'a> Builder<'a> {
             let is_last = |one: &Arrival| path.sendings.last().is_some_and(|last| last.packet == one.packet);
             let is_complete = stopped && !went_down_sending && arrivals.iter().any(is_last);
             let until = ended.unwrap_or(end);
+            packets.due = of_datagrams(&path.sendings, &arrivals, until, silence);
             let flow = Flow {
                 from: End { host: path.from.0, at: path.from_at },
                 to: End { host: path.to.0, at: path.to_at },
@@ -73,7 +73,7 @@ impl<'a> Builder<'a> {
                 bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
                 end: if is_complete { FlowEnd::Completed } else { FlowEnd::Unfinished },
                 delay: delay(datagram_delays(&path.sendings, &arrivals)),
-                longest_stall: datagram_stall(&path.sendings, &arrivals, until, silence),
+                longest_stall: longest(&packets.due),
                 lost: packets.lost.len() as u64,
                 retransmissions: 0,
                 arrivals,
@@ -137,10 +137,12 @@ impl<'a> Builder<'a> {
             reads: &other.reads,
         });
         packets.questions = question.as_ref().map(Question::times).unwrap_or_default();
+        packets.unread = question.as_ref().and_then(Question::unread);
         let begun = stream.begun;
         let asked = opening.map_or(begun, |opening| opening.from.min(begun));
         let local = stream.local.unwrap_or_else(|| self.own(stream.host, 0));
         let until = ended.unwrap_or_else(|| self.plan.end());
+        packets.due = of_stream(&packets, &arrivals, [asked, until]);
         let flow = Flow {
             from: End { host: owner.unwrap_or(HostId(u32::MAX)), at: stream.peer },
             to: End { host: stream.host, at: local },
@@ -151,7 +153,7 @@ impl<'a> Builder<'a> {
             bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
             end,
             delay: delay(stream_delays(&packets, &arrivals)),
-            longest_stall: stream_stall(&packets, &arrivals, [asked, until], question.as_ref()),
+            longest_stall: longest(&packets.due),
             lost: packets.lost.len() as u64,
             retransmissions: feeding.iter().map(|(_, path)| path.retransmissions).sum(),
             arrivals,
@@ -246,6 +248,7 @@ impl<'a> Builder<'a> {
                 (None, None) => (FlowEnd::Unfinished, None),
             };
             let until = ended.unwrap_or_else(|| self.plan.end());
+            packets.due = of_stream(&packets, &arrivals, [path.begun, until]);
             let flow = Flow {
                 from: End { host: path.from.0, at: path.from_at },
                 to: End { host: path.to.0, at: path.to_at },
@@ -256,7 +259,7 @@ impl<'a> Builder<'a> {
                 bytes: arrivals.iter().map(|arrival| arrival.bytes).sum(),
                 end,
                 delay: delay(stream_delays(&packets, &arrivals)),
-                longest_stall: stream_stall(&packets, &arrivals, [path.begun, until], None),
+                longest_stall: longest(&packets.due),
                 lost: packets.lost.len() as u64,
                 retransmissions: path.retransmissions,
                 arrivals,

@@ -7,6 +7,7 @@
 
 mod build;
 mod counted;
+mod due;
 mod fragments;
 mod measure;
 mod packets;
@@ -16,9 +17,10 @@ mod stream;
 mod traffic;
 
 pub(crate) use counted::Counted;
+pub(crate) use due::Due;
 pub use packets::PacketEvent;
 pub(crate) use packets::Packets;
-pub(crate) use path::Sending;
+pub(crate) use path::{Sending, Wait};
 pub(crate) use seen::stopped;
 pub(crate) use traffic::Traffic;
 

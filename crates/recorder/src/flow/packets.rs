@@ -1,5 +1,6 @@
 //! The packets of a flow that were sent, delivered, lost, held or duplicated, and the times in which its sender waited.
 
+use super::due::Due;
 use super::path::{Delivery, Sending, Wait};
 use wire::{Duration, Instant, PacketId};
 
@@ -48,6 +49,10 @@ pub(crate) struct Packets {
     pub(crate) opening: Option<Wait>,
     /// For a stream of answers: when its sender read questions, and when these questions were first sent.
     pub(crate) questions: Vec<(Instant, Instant)>,
+    /// When the first question was first sent that its receiver never read; `None` if there is none.
+    pub(crate) unread: Option<Instant>,
+    /// The times in which data were due, in the order of time.
+    pub(crate) due: Vec<Due>,
     /// Copies that arrived beyond the first, in the order of time.
     pub(crate) doubles: Vec<PacketEvent>,
     /// The median time between two datagrams, or between two reads.
@@ -70,20 +75,25 @@ impl Packets {
         self.offered.get(index).map(|(_, at)| *at)
     }
 
-    pub(super) fn offered_bytes(&self) -> u64 {
-        self.offered.last().map_or(0, |(end, _)| *end)
+    /// Returns the longest wait of the stream's sender between two arrivals, or `None` if the sender did not wait.
+    pub(crate) fn waited(&self, between: [Instant; 2], next: Option<Instant>) -> Option<Wait> {
+        self.waits_within(between, next).max_by_key(|wait| wait.span())
     }
 
-    /// Returns the longest wait of the stream's sender between two arrivals, or `None` if the sender did not wait. The
+    /// Returns the waits of the stream's sender between two arrivals. The
     /// data of the second arrival was first sent at `next`. A wait that lasted until `next` or longer counts until the
     /// second arrival; the wait for the connection to open also if it ended less than [`REACTION`] before `next`. Any
     /// other wait counts until its end, because the source had nothing to send after the wait.
-    pub(crate) fn waited(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Option<Wait> {
-        let within = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
-        within.map(|wait| self.part(wait, [last, end], next)).max_by_key(|wait| wait.span())
+    pub(super) fn waits_within(
+        &self,
+        [last, end]: [Instant; 2],
+        next: Option<Instant>,
+    ) -> impl Iterator<Item = Wait> {
+        let within = self.waits.iter().filter(move |wait| wait.from < end && wait.to > last);
+        within.map(move |wait| self.part(wait, [last, end], next))
     }
 
-    /// Returns the part of a wait that counts between two arrivals, as in [`Self::waited`].
+    /// Returns the part of a wait that counts between two arrivals, as in [`Self::waits_within`].
     fn part(&self, wait: &Wait, [last, end]: [Instant; 2], next: Option<Instant>) -> Wait {
         let reaction = if self.opening == Some(*wait) { REACTION } else { Duration::ZERO };
         let is_next = next.is_some_and(|next| next.since(wait.to.min(next)) <= reaction);
@@ -91,18 +101,10 @@ impl Packets {
         Wait { from: wait.from.max(last).min(to), to }
     }
 
-    /// Returns the instant since which data of the stream were due without a pause until `end`, but not before `last`, the
-    /// last arrival. The next data were first sent at `next`. Data are also due while the sender waits, as in
-    /// [`Self::waited`], and an answer is due since its question was first sent. Returns `end` if the source had nothing to send before, and `last` if `next` is not known.
-    pub(crate) fn due(&self, [last, end]: [Instant; 2], next: Option<Instant>) -> Instant {
-        let waits = self.waits.iter().filter(|wait| wait.from < end && wait.to > last);
-        let waits = waits.map(|wait| self.part(wait, [last, end], next)).filter(|wait| wait.to >= end);
-        let sent = next.filter(|sent| *sent < end).map(|sent| sent.max(last));
-        let read = sent.map(|sent| self.questions.partition_point(|(read, _)| *read <= sent));
-        let read = read.and_then(|read| self.questions.get(read.checked_sub(1)?));
-        let asked = read.filter(|(read, _)| *read > last).map(|(_, asked)| (*asked).max(last));
-        let all = waits.map(|wait| wait.from).chain(sent).chain(asked);
-        all.min().unwrap_or(if next.is_some() { end } else { last })
+    /// Returns the times in which data were due in the gap that the arrival with this index ends.
+    pub(crate) fn due_in(&self, gap: usize) -> &[Due] {
+        let [from, to] = [gap, gap + 1].map(|gap| self.due.partition_point(|due| due.gap < gap));
+        self.due.get(from..to).unwrap_or_default()
     }
 
     /// Returns whether the sender waited at this instant.

@@ -90,7 +90,8 @@ impl HandoffAnalysis<'_> {
         let limit = packets.spacing * 2 + packets.spacing / 8;
         let Some(next) = next else {
             // If a stream has not ended, the run may have ended before the sender had to retransmit.
-            let too_early = flow.ended.is_none() && ends_too_early(packets, flow.bytes, cut.at, self.end);
+            let due = packets.due_in(flow.arrivals.len()).last().map_or(cut.at, |due| due.from.max(cut.at));
+            let too_early = flow.ended.is_none() && ends_too_early(packets, due, self.end);
             let tried = lost > 0 || self.end.since(cut.at) > limit.max(window(packets, cut.at));
             let pending = if packets.is_stream {
                 let waits = flow.end == FlowEnd::Unfinished && packets.waits_at(flow.until);

@@ -5,8 +5,8 @@ use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_ENDED, NOT_UP, is_re
 use super::experience::{Experience, Handoff, Outage, Owner};
 use super::moves::{AGENT, AGENT_LOST};
 use super::recovery::{ends_too_early, window};
-use super::stages::{Next, add, share_out};
-use crate::flow::{Flow, FlowEnd, PacketEvent, Packets};
+use super::stages::{Next, add, latest, share_out};
+use crate::flow::{Due, Flow, FlowEnd, PacketEvent, Packets};
 use node::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
@@ -34,8 +34,8 @@ pub struct Hole {
 /// The longest time at the end of a flow of datagrams in which random losses are no hole.
 const RANDOM: Duration = Duration::from_secs(1);
 
-/// A hole that is shorter has no row.
-const NOTHING: Duration = Duration::from_micros(50);
+/// A hole that is shorter than this has no row, because its duration rounds to 0.0 ms.
+const SHORTEST: Duration = Duration::from_micros(50);
 
 /// The end of a hole.
 #[derive(Clone, Copy)]
@@ -45,27 +45,42 @@ enum Until<'a, 'n> {
     /// A handoff began; new data arrived after it. True if the host had lost its agent before, without a record of the
     /// begin of this loss.
     Handoff(&'a Next<'n>, bool),
+    /// The source paused before new data arrived.
+    Pause,
     Never,
 }
 
-/// A gap between two arrivals, or between an arrival and the cut of a handoff or the end of the flow.
+/// The part of a gap between two arrivals in which data were due, until a handoff cut the path.
 #[derive(Clone, Copy)]
 struct Gap {
-    /// The last arrival of new data, or the begin of the flow.
+    /// The last arrival of new data before the gap, or the begin of the flow.
     last: Instant,
     /// Since when data were due without a pause of the source.
     due: Instant,
     end: Instant,
+    /// Whether the source paused at `end`.
+    is_pause: bool,
 }
 
-/// The times that decide whether a gap is a hole.
-struct Between {
-    last: Instant,
-    /// The cut of the next handoff in the gap, or `end`.
-    until: Instant,
-    end: Instant,
-    /// When the latest datagram was sent that had arrived at `last`; `None` if none had arrived.
-    newest: Option<Instant>,
+impl Gap {
+    /// Returns the part of a gap from `last` in which data were due, but not after `until`.
+    fn new(last: Instant, due: &Due, [until, end]: [Instant; 2]) -> Self {
+        let is_pause = due.to < until && due.to < end;
+        Self { last, due: due.from.clamp(last, until.max(last)), end: due.to.min(until), is_pause }
+    }
+
+    fn span(&self) -> Duration {
+        self.end.since(self.due.min(self.end))
+    }
+
+    /// Returns whether a loss can belong to this part. Losses up to one `window` before it count too. If the source paused at
+    /// its begin or its end, the packet was sent in this part.
+    fn has(&self, lost: &PacketEvent, window: Duration, is_stream: bool) -> bool {
+        let since = Instant(self.due.0.saturating_sub(window.as_nanos() as u64));
+        let is_later = is_stream || self.due == self.last || lost.sent >= self.due;
+        let is_earlier = if self.is_pause { lost.sent <= self.end } else { lost.at <= self.end };
+        lost.at >= since && is_later && is_earlier
+    }
 }
 
 /// The losses that the rows of one flow count. A packet counts in one row.
@@ -118,66 +133,67 @@ impl HandoffAnalysis<'_> {
     ) -> Vec<Hole> {
         let mut holes = Vec::new();
         let mut place = 0;
-        // When the latest datagram was sent that has arrived.
-        let mut newest: Option<Instant> = None;
         let arrivals = flow.arrivals.iter().copied().map(Some).chain([None]);
         let mut before: Option<Instant> = None;
-        for arrival in arrivals {
+        for (number, arrival) in arrivals.enumerate() {
             let last = before.unwrap_or(flow.begun);
             let end = arrival.map_or(flow.until, |arrival| arrival.at);
+            before = Some(end);
+            let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
+            place += arrival.map_or(0, |arrival| arrival.bytes);
+            let limit = limit(packets, last);
+            let mut long = packets.due_in(number).iter().filter(|due| due.span() > limit).peekable();
+            if long.peek().is_none() {
+                continue;
+            }
             // Losses after a handoff has cut the path belong to the handoff, and earlier losses to the hole.
             let cut = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
             let next_handoff = cut.min_by_key(|handoff| handoff.cut);
             let until = next_handoff.map_or(end, |handoff| handoff.cut);
-            let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
-            if until.since(last.min(until)) > limit(packets, last)
-                && let Some((gap, lost)) =
-                    self.hole_in((flow, packets), next.as_ref(), place, &Between { last, until, end, newest })
-            {
+            for gap in long.map(|due| Gap::new(last, due, [until, end])).filter(|gap| gap.span() > limit) {
+                let Some(lost) = self.lost_in(flow, packets, next.as_ref(), gap) else { continue };
                 let ends = match (next_handoff, &next) {
+                    _ if gap.is_pause => Until::Pause,
                     (Some(handoff), Some(next)) => Until::Handoff(next, self.lost_agent(handoff)),
                     (None, Some(next)) => Until::Arrival(next),
                     (_, None) => Until::Never,
                 };
-                let mut hole = self.hole(index, flow, packets, gap, &lost, ends);
-                if !is_nothing(&hole) {
+                let mut hole = self.hole(index, (flow, packets), gap, &lost, (ends, next.as_ref()));
+                if !rounds_to_zero(&hole) {
                     let has_data = |lost: &&PacketEvent| packets.lost.binary_search(lost).is_ok();
                     let ours = lost.iter().filter(has_data);
                     hole.lost = ours.filter(|lost| charged.charge(**lost, hole.from)).count() as u64;
                     holes.push(hole);
                 }
             }
-            place += arrival.map_or(0, |arrival| arrival.bytes);
-            let origin = arrival.and_then(|one| self.traffic.origin(one.packet, one.at));
-            newest = newest.max(origin.map(|(sent, _)| sent));
-            before = Some(end);
         }
         holes
     }
 
-    /// Returns the gap and its losses, if packets were lost in the gap, or if its data waited for a host or a link.
-    fn hole_in(
+    /// Returns the losses in a gap, if packets were lost in it, or if its data waited for a host or a link. Otherwise the gap is
+    /// no hole.
+    fn lost_in(
         &self,
-        (flow, packets): (&Flow, &Packets),
+        flow: &Flow,
+        packets: &Packets,
         next: Option<&Next<'_>>,
-        place: u64,
-        between: &Between,
-    ) -> Option<(Gap, Vec<PacketEvent>)> {
-        let Between { last, until, end, .. } = *between;
+        gap: Gap,
+    ) -> Option<Vec<PacketEvent>> {
+        let Gap { last, due, end, is_pause } = gap;
         // Packets that wait for a stopped host or behind a cut link until the run ends count as lost.
         let is_open = |fault: &Fault<'_>| fault.edges[1].2 == NOT_ENDED;
         let waits = next.is_none() && self.ordered(last, end).iter().any(is_open);
         let held = if waits { packets.held.as_slice() } else { &[] };
         let is_due = next.is_some()
+            || is_pause
             || (is_pending(flow, packets, held, last)
-                && !ends_too_early(packets, place, last, end)
+                && !ends_too_early(packets, due, end)
                 && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
-        let sent = packets.first_sent(place);
-        let gap = Gap { last, due: due(packets, sent, between), end: until };
-        let lost = if is_due { lost_in(packets, held, gap, sent) } else { None };
+        let sent = next.and_then(|next| packets.first_sent(next.place));
+        let lost = if is_due { losses(packets, held, gap, sent) } else { Vec::new() };
         // A stopped host, and the queue of a link that is down, keep packets and lose none.
-        let delayed = || next.filter(|next| self.is_delayed(next, [last, until])).map(|_| Vec::new());
-        Some((gap, lost.or_else(delayed)?))
+        let is_delayed = || next.is_some_and(|next| self.is_delayed(next, [last, end]));
+        (!lost.is_empty() || is_delayed()).then_some(lost)
     }
 
     /// Returns whether all datagrams after the last arrival were lost on links at random, within at most [`RANDOM`]. A
@@ -199,21 +215,16 @@ impl HandoffAnalysis<'_> {
     fn hole(
         &self,
         index: usize,
-        flow: &Flow,
-        packets: &Packets,
+        (flow, packets): (&Flow, &Packets),
         gap: Gap,
         lost: &[PacketEvent],
-        until: Until<'_, '_>,
+        (until, next): (Until<'_, '_>, Option<&Next<'_>>),
     ) -> Hole {
-        let Gap { last, due, end } = gap;
+        let Gap { last, due, end, .. } = gap;
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
         let down = self.first(last, end, |r| {
             is_end(r.host) && matches!(&r.what, What::Down(_, why) if !is_refusal(why))
         });
-        let next = match &until {
-            Until::Arrival(next) | Until::Handoff(next, _) => Some(*next),
-            Until::Never => None,
-        };
         let away = || self.away(flow, gap).filter(|_| lost.is_empty());
         let event = self.event_of(flow, lost, gap, next).or_else(away);
         let began = event.as_ref().map(|[begun, _]| begun.0).or(down.map(|down| down.at));
@@ -243,6 +254,7 @@ impl HandoffAnalysis<'_> {
             Until::Handoff(next, false) => {
                 self.interrupted((end, host, "next_handoff".to_owned()), next, stages, None)
             }
+            Until::Pause => until_pause((end, flow.from.host, "app_paused".to_owned()), stages),
             Until::Never => stages,
         };
         let owners = self.other_end(host, flow, share_out(from, end, stages));
@@ -309,7 +321,7 @@ impl HandoffAnalysis<'_> {
         &self,
         flow: &Flow,
         lost: &[PacketEvent],
-        Gap { last, due, end }: Gap,
+        Gap { last, due, end, .. }: Gap,
         next: Option<&Next<'_>>,
     ) -> Option<[Boundary; 2]> {
         let losses: Vec<&Record> = lost.iter().filter_map(|lost| self.lost_at(lost)).collect();
@@ -360,48 +372,33 @@ pub(super) fn limit(packets: &Packets, last: Instant) -> Duration {
     if packets.is_stream { window * 2 } else { window }
 }
 
-/// Returns whether a hole ended where it began, so that its duration rounds to 0.0 ms: an event of the scenario cut the
-/// path at the instant of the handoff that the rest of the gap belongs to.
-fn is_nothing(hole: &Hole) -> bool {
-    hole.experience.outage().is_some_and(|outage| outage.span() < NOTHING)
-}
-
-/// Returns since when data of a flow were due in a gap. The next data of a stream were first sent at `sent`. Datagrams are due
-/// since the last arrival, but if the source paused, since it sent again.
-fn due(packets: &Packets, sent: Option<Instant>, between: &Between) -> Instant {
-    let Between { last, until, newest, .. } = *between;
-    if packets.is_stream {
-        return packets.due([last, until], sent);
+/// Adds the rest of a hole that a pause of the source ends: the link lost or delayed all datagrams until then.
+fn until_pause(end: Boundary, mut stages: Vec<Owner>) -> Vec<Owner> {
+    if let Some(back) = latest(&stages).filter(|back| back.0 < end.0) {
+        add(&mut stages, Stage::Link, [Some(back), Some(end)]);
     }
-    let later = packets.sendings.partition_point(|sending| Some(sending.at) <= newest);
-    let first = packets.sendings.get(later).map_or(last, |sending| sending.at.clamp(last, until.max(last)));
-    let pause = packets.spacing * 2 + packets.spacing / 2;
-    if first.since(last) > pause { first } else { last }
+    stages
 }
 
-/// Returns the packets that were lost in a gap between two arrivals. The data of the second arrival was first sent at
-/// `next`. Losses up to one window before the gap count too. Returns `None` if nothing was lost, or if the gap is not
-/// longer than [`limit`]. Lost acknowledgments count if the sender waited for longer than this limit, until the gap
-/// ended. Packets in `held` count as lost.
-fn lost_in(
-    packets: &Packets,
-    held: &[PacketEvent],
-    Gap { last, due, end }: Gap,
-    next: Option<Instant>,
-) -> Option<Vec<PacketEvent>> {
-    let gap = end.since(due.min(end));
-    let (window, limit) = (window(packets, last), limit(packets, last));
-    let since = Instant(last.0.saturating_sub(window.as_nanos() as u64));
+/// Returns whether a hole ended where it began: an event of the scenario cut the path at the instant of the handoff that the
+/// rest of the gap belongs to.
+fn rounds_to_zero(hole: &Hole) -> bool {
+    hole.experience.outage().is_some_and(|outage| outage.span() < SHORTEST)
+}
+
+/// Returns the packets that were lost in a gap. The data that end the gap were first sent at `next`. Lost acknowledgments
+/// count if the sender waited for longer than [`limit`], until the gap ended. Packets in `held` count as lost.
+fn losses(packets: &Packets, held: &[PacketEvent], gap: Gap, next: Option<Instant>) -> Vec<PacketEvent> {
+    let Gap { last, end, .. } = gap;
     let waited = packets.waited([last, end], next);
-    let acks = waited.filter(|wait| wait.to == end && wait.span() > limit).map(|_| &packets.lost_acks);
-    let lost = || {
-        let all = packets.lost.iter().chain(held).chain(acks.into_iter().flatten());
-        let mut lost: Vec<PacketEvent> =
-            all.filter(|lost| lost.at >= since && lost.at <= end).copied().collect();
-        lost.sort_unstable();
-        lost
-    };
-    Some(if gap > limit { lost() } else { Vec::new() }).filter(|lost| !lost.is_empty())
+    let is_long = |wait: &crate::flow::Wait| wait.to == end && wait.span() > limit(packets, last);
+    let acks = waited.filter(is_long).map(|_| &packets.lost_acks);
+    let all = packets.lost.iter().chain(held).chain(acks.into_iter().flatten());
+    let window = window(packets, last);
+    let mut lost: Vec<PacketEvent> =
+        all.filter(|lost| gap.has(lost, window, packets.is_stream)).copied().collect();
+    lost.sort_unstable();
+    lost
 }
 
 /// Returns whether a handoff accounts for a gap of a flow in this range, so that the gap is no hole.

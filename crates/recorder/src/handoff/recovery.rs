@@ -20,15 +20,12 @@ pub(super) fn window(packets: &Packets, before: Instant) -> Duration {
 /// Linux's TCP is only 200 ms.
 const RTO_MIN: Duration = Duration::from_secs(1);
 
-/// Returns whether the flow or the run ended (`end`) before the sender of a stream had to retransmit what its receiver
-/// has missed since `last`. The receiver has all bytes before `place`. The first time-out is three round trips (RFC
-/// 6298, section 2, rule 2.2), and at least 1 s. Whether new data would have come is then unknown.
-pub(super) fn ends_too_early(packets: &Packets, place: u64, last: Instant, end: Instant) -> bool {
-    let sent = packets.first_sent(place);
-    let waits = packets.waits.iter().filter(|wait| wait.to > end).map(|wait| wait.from);
-    let due = sent.into_iter().chain(waits).min().map_or(last, |due| due.max(last));
+/// Returns whether the flow or the run ended (`end`) before the sender of a stream had to retransmit the data that are due
+/// since `due`. The first time-out is three round trips (RFC 6298, section 2, rule 2.2), and at least 1 s. Whether new data
+/// would have come is then unknown.
+pub(super) fn ends_too_early(packets: &Packets, due: Instant, end: Instant) -> bool {
     let timeout = packets.round_trip(due).unwrap_or_default() * 3;
-    packets.is_stream && end.since(due) <= timeout.max(RTO_MIN)
+    packets.is_stream && end.since(due.min(end)) <= timeout.max(RTO_MIN)
 }
 
 /// The goodput of a flow, compared with the goodput before a cut.
