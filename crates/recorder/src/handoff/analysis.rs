@@ -1,15 +1,14 @@
 //! Searches in the records of a run, for the analysis of handoffs.
 
+use super::links::Links;
 use crate::flow::Traffic;
-use link::ChangedLink;
 use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use node::{Mark, Span, Stage, Value};
 use roles::RoleConfig;
 use scenario::Plan;
-use sim::Order;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
-use wire::{Cell, Iface, Instant, Ipv4Addr};
+use wire::{Iface, Instant, Ipv4Addr};
 
 /// An event that begins or ends a stage: time, host and name.
 pub(super) type Boundary = (Instant, HostId, String);
@@ -62,10 +61,7 @@ pub(super) struct HandoffAnalysis<'a> {
     refused: BTreeSet<(Instant, HostId, Iface)>,
     /// The mobile nodes with several interfaces.
     several: BTreeSet<HostId>,
-    /// The interfaces at the ends of each wire that an event of the scenario changes, by the name of the link in events.
-    pub(super) ends: BTreeMap<String, BTreeSet<(HostId, Iface)>>,
-    /// The cells that an event of the scenario changes, by the name of the link in events.
-    cells: BTreeMap<String, BTreeSet<Cell>>,
+    pub(super) links: Links<'a>,
     /// When the run ended.
     pub(super) end: Instant,
 }
@@ -75,8 +71,8 @@ impl<'a> HandoffAnalysis<'a> {
         let owners = plan.owners();
         let routes = routes(records, &owners);
         let (refused, several) = (refused(records), several(plan));
-        let (ends, cells) = (ends(plan), cells(plan));
-        Self { records, traffic, owners, routes, refused, several, ends, cells, end: plan.end() }
+        let links = Links::new(plan, records, |record| tuned(record, &refused));
+        Self { records, traffic, owners, routes, refused, several, links, end: plan.end() }
     }
 
     /// Returns whether a record of a link concerns the interface in use. With several interfaces, the mobile node marks only
@@ -94,22 +90,10 @@ impl<'a> HandoffAnalysis<'a> {
         self.several.contains(&host)
     }
 
-    /// Returns whether a radio was last up in a cell with this name in events, at or before `at`.
-    pub(super) fn is_in_cell(&self, radio: (HostId, Iface), target: &str, at: Instant) -> bool {
-        let Some(cells) = self.cells.get(target) else { return false };
-        let mut before = self.between(Instant::ZERO, at).iter().rev();
-        let up = before.find_map(|record| match record.what {
-            What::Up(iface, Some(cell)) if (record.host, iface) == radio => Some(cell),
-            _ => None,
-        });
-        up.is_some_and(|cell| cells.contains(&cell))
-    }
-
     /// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a
     /// refused tuning.
     pub(super) fn tuned(&self, record: &Record) -> Option<Iface> {
-        let What::Tuned(iface, _) = record.what else { return None };
-        (!self.refused.contains(&(record.at, record.host, iface))).then_some(iface)
+        tuned(record, &self.refused)
     }
 
     /// Returns the records from `from` to `to`, including those at these two instants.
@@ -117,45 +101,6 @@ impl<'a> HandoffAnalysis<'a> {
         let begin = self.records.partition_point(|r| r.at < from);
         let end = self.records.partition_point(|r| r.at <= to);
         self.records.get(begin..end).unwrap_or_default()
-    }
-
-    /// Returns the states (stopped, crashed, cut) that events of the scenario began and that overlap this range, in the
-    /// order of their begin. If a state lasted until the end of the range, its second event is [`NOT_ENDED`].
-    pub(super) fn ordered(&self, from: Instant, to: Instant) -> Vec<Fault<'a>> {
-        // The open states, by the target and the kind of event that ends the state.
-        let mut open: BTreeMap<(&str, EventKind), (EventKind, Boundary)> = BTreeMap::new();
-        let mut all = Vec::new();
-        for record in self.between(Instant::ZERO, to) {
-            let What::Ordered(ordered) = &record.what else { continue };
-            let event = (record.at, record.host, ordered.to_string());
-            match ordered.kind {
-                EventKind::Crash | EventKind::Stop | EventKind::Cut => {
-                    // A crash ends a stop: no `continue` follows.
-                    let target = &*ordered.target;
-                    let stopped = EventKind::Stop.end().filter(|_| ordered.kind == EventKind::Crash);
-                    let stopped = stopped.and_then(|end| open.remove(&(target, end)));
-                    all.extend(stopped.map(|(kind, begun)| Fault {
-                        kind,
-                        target,
-                        edges: [begun, event.clone()],
-                    }));
-                    let begun = (ordered.kind, event);
-                    open.extend(ordered.kind.end().map(|end| ((&*ordered.target, end), begun)));
-                }
-                ends => {
-                    let target = &*ordered.target;
-                    let begun = open.remove(&(target, ends));
-                    all.extend(begun.map(|(kind, begun)| Fault { kind, target, edges: [begun, event] }));
-                }
-            }
-        }
-        all.extend(open.into_iter().map(|((target, _), (kind, begun))| {
-            let until = (to, begun.1, NOT_ENDED.to_owned());
-            Fault { kind, target, edges: [begun, until] }
-        }));
-        all.retain(|fault| fault.ended() > from);
-        all.sort_by_key(Fault::begun);
-        all
     }
 
     /// Returns the first record from `from` to `to` for which `wanted` returns true.
@@ -249,6 +194,13 @@ fn refused(records: &[Record]) -> BTreeSet<(Instant, HostId, Iface)> {
     refused
 }
 
+/// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a tuning in
+/// `refused`.
+fn tuned(record: &Record, refused: &BTreeSet<(Instant, HostId, Iface)>) -> Option<Iface> {
+    let What::Tuned(iface, _) = record.what else { return None };
+    (!refused.contains(&(record.at, record.host, iface))).then_some(iface)
+}
+
 /// Returns whether the reason of a [`What::Down`] is that the radio cannot tune to the requested cell. Then the link is
 /// as before.
 pub(super) fn is_refusal(why: &str) -> bool {
@@ -285,39 +237,4 @@ pub(super) fn named(record: Option<&Record>) -> Option<Boundary> {
     let record = record?;
     let name = if let What::Marked(mark) = &record.what { mark.name } else { "" };
     Some((record.at, record.host, name.to_owned()))
-}
-
-/// Returns the interfaces at the ends of each wire that an event of the scenario changes, by the wire's name in events.
-fn ends(plan: &Plan) -> BTreeMap<String, BTreeSet<(HostId, Iface)>> {
-    let hosts = (0..).map(HostId).zip(&plan.hosts);
-    // The first interface of a host has number 1.
-    let of_host = |(id, host): (HostId, &'_ scenario::HostPlan)| -> Vec<_> {
-        (1..).map(Iface).zip(&host.ports).map(|(iface, port)| (port.port, (id, iface))).collect()
-    };
-    let ports: Vec<_> = hosts.flat_map(of_host).collect();
-    let mut all: BTreeMap<String, BTreeSet<(HostId, Iface)>> = BTreeMap::new();
-    for event in &plan.events {
-        let Order::Link(_, links, _) = &event.order else { continue };
-        let ends = links
-            .iter()
-            .filter_map(|link| if let ChangedLink::Wire(ends) = link { Some(ends) } else { None });
-        let of_links: Vec<_> = ends.flatten().collect();
-        let places = ports.iter().filter(|(port, _)| of_links.contains(&port)).map(|(_, place)| *place);
-        all.entry(event.recorded.target.to_string()).or_default().extend(places);
-    }
-    all
-}
-
-/// Returns the cells that an event of the scenario changes, by the name of the link in events.
-fn cells(plan: &Plan) -> BTreeMap<String, BTreeSet<Cell>> {
-    let mut all: BTreeMap<String, BTreeSet<Cell>> = BTreeMap::new();
-    for event in &plan.events {
-        let Order::Link(_, links, _) = &event.order else { continue };
-        let cells = links.iter().filter_map(|link| match link {
-            ChangedLink::Cell(cell) | ChangedLink::Radio(cell, _) => Some(*cell),
-            ChangedLink::Wire(_) => None,
-        });
-        all.entry(event.recorded.target.to_string()).or_default().extend(cells);
-    }
-    all
 }

@@ -8,7 +8,7 @@ use crate::decode::Control;
 use crate::flow::{Flow, stopped};
 use node::Stage;
 use std::collections::BTreeSet;
-use trace::{HostId, Record, What};
+use trace::{EventKind, HostId, Record, What};
 use wire::{Duration, Iface, Instant, PacketId};
 
 /// The longest time for which a packet waits for an answer to ARP.
@@ -21,17 +21,20 @@ struct Due {
 }
 
 impl HandoffAnalysis<'_> {
-    /// Returns whether this fault caused the loss in a record. For `crashed`, `host_down` and `link_cut`, the time is
-    /// enough; for a cut wire, the packet must be lost at an end of this wire. There, ARP finds no neighbor any more, and
-    /// packets are lost before the wire.
+    /// Returns whether this fault caused the loss in a record: it happened during the fault, at its place. At the end of a cut
+    /// wire, ARP finds no neighbor any more, and packets are lost before the wire. A stopped host loses nothing.
     pub(super) fn is_lost_by(&self, lost: &Record, fault: &Fault<'_>) -> bool {
         let (What::Lost(iface, _, why) | What::Dropped(iface, _, why)) = &lost.what else { return false };
-        let is_cause = match self.ends.get(fault.target).filter(|ends| fault.is_cut() && !ends.is_empty()) {
-            Some(ends) => {
-                let is_cut_off = *why == link::reason::CUT.0 || *why == node::reason::NO_NEIGHBOR.0;
-                is_cut_off && ends.contains(&(lost.host, *iface))
+        let place = (lost.host, *iface);
+        let is_cut = *why == link::reason::CUT.0;
+        let is_cause = match (fault.kind, self.links.cut_wire(fault)) {
+            (EventKind::Crash, _) => {
+                let is_down = *why == sim::reason::HOST_DOWN.0;
+                (*why == sim::reason::CRASHED.0 && lost.host == fault.host())
+                    || (is_down && self.links.leads_to(place, fault.host(), lost.at))
             }
-            None => scenario::is_of_event(why),
+            (_, Some(ends)) => (is_cut || *why == node::reason::NO_NEIGHBOR.0) && ends.contains(&place),
+            _ => is_cut && self.links.is_in_cut_cell(place, fault, lost.at),
         };
         if !is_cause || lost.at < fault.begun() {
             return false;
@@ -106,10 +109,10 @@ impl HandoffAnalysis<'_> {
             let sent = self.waits_for(next, last, fault);
             sent.is_some_and(|sent| is_long(fault.begun(), sent))
         };
-        self.ordered(last, end).iter().any(is_longer)
+        self.links.faults(last, end).iter().any(is_longer)
             || [next.flow.from.host, next.flow.to.host]
                 .into_iter()
-                .any(|host| self.own_link_lost(host, last, end).iter().any(waits))
+                .any(|host| self.links.own_link_lost(host, last, end).iter().any(waits))
     }
 
     /// Returns when data of the flow were first sent that waited for the end of this fault: they were sent before its end,
@@ -120,11 +123,11 @@ impl HandoffAnalysis<'_> {
             return None;
         }
         let due = self.due(next, last, fault.ended())?;
-        let ends = self.ends.get(fault.target).filter(|ends| fault.is_cut() && !ends.is_empty());
+        let ends = self.links.cut_wire(fault);
         let is_there = |r: &Record, iface: Iface| match ends {
             Some(ends) => ends.contains(&(r.host, iface)),
             None if r.host == fault.host() => true,
-            None => fault.is_cut() && self.is_in_cell((r.host, iface), fault.target, r.at),
+            None => self.links.is_in_cut_cell((r.host, iface), fault, r.at),
         };
         let is_it = |r: &Record| match &r.what {
             What::Received(iface, one) | What::Sent(iface, one) => {

@@ -182,7 +182,7 @@ impl HandoffAnalysis<'_> {
         let Gap { last, due, end, is_pause } = gap;
         // Packets that wait for a stopped host or behind a cut link until the run ends count as lost.
         let is_open = |fault: &Fault<'_>| fault.edges[1].2 == NOT_ENDED;
-        let waits = next.is_none() && self.ordered(last, end).iter().any(is_open);
+        let waits = next.is_none() && self.links.faults(last, end).iter().any(is_open);
         let held = if waits { packets.held.as_slice() } else { &[] };
         let is_due = next.is_some()
             || is_pause
@@ -326,7 +326,7 @@ impl HandoffAnalysis<'_> {
     ) -> Option<[Boundary; 2]> {
         let losses: Vec<&Record> = lost.iter().filter_map(|lost| self.lost_at(lost)).collect();
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
-        let mut faults = self.ordered(due, end);
+        let mut faults = self.links.faults(due, end);
         // Of a cut, the record names one end of the link, and the flow may not use this link.
         let is_at_end = |fault: &Fault<'_>| is_end(fault.host()) && !fault.is_cut();
         faults.retain(|fault| {
@@ -339,14 +339,16 @@ impl HandoffAnalysis<'_> {
             is_at_end(fault)
                 || losses.iter().any(|record| is_its(record.host) && self.is_lost_by(record, fault))
         };
-        let place = faults.iter().position(its_own).unwrap_or(0);
-        faults.into_iter().nth(place).map(|fault| fault.edges)
+        let overlap = |fault: &Fault<'_>| fault.ended().min(end).since(fault.begun().max(due));
+        let longest =
+            || faults.iter().reduce(|one, other| if overlap(other) > overlap(one) { other } else { one });
+        faults.iter().find(|fault| its_own(fault)).or_else(longest).map(|fault| fault.edges.clone())
     }
 
     /// Returns the first time in a gap in which an end of the flow had no link, and came back before the gap ended.
     fn away(&self, flow: &Flow, Gap { due, end, .. }: Gap) -> Option<[Boundary; 2]> {
         let hosts = [flow.to.host, flow.from.host].into_iter();
-        let mut all = hosts.flat_map(|host| self.own_link_lost(host, due, end));
+        let mut all = hosts.flat_map(|host| self.links.own_link_lost(host, due, end));
         all.find(|[_, back]| back.2 != NOT_UP)
     }
 

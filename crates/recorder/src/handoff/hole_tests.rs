@@ -69,7 +69,7 @@ role = [
 
 const LIFETIME: &str = r#"{ kind = "mobile-ip/mobile-node", lifetime = "20s" }"#;
 
-/// Runs [`AGENTS`] with these replacements, and with links that are cut between two instants.
+/// Runs [`AGENTS`] with these replacements, and with links that are cut, or hosts that are down, between two instants.
 fn run(replaced: &[(&str, &str)], cuts: &[(&str, &str, &str)]) -> Outcome {
     let mut text = AGENTS.to_owned();
     for (old, new) in replaced {
@@ -77,7 +77,8 @@ fn run(replaced: &[(&str, &str)], cuts: &[(&str, &str, &str)]) -> Outcome {
         text = text.replace(old, new);
     }
     for (link, from, to) in cuts {
-        for (kind, at) in [("cut", from), ("restore", to)] {
+        let kinds = if link.starts_with("host") { ["crash", "restart"] } else { ["cut", "restore"] };
+        for (kind, at) in kinds.into_iter().zip([from, to]) {
             let _ = writeln!(text, "[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\n{link}");
         }
     }
@@ -220,4 +221,32 @@ fn a_cut_wire_owns_the_time_of_vain_retransmissions() {
     let cost = &outcome.handoffs[0].flows[0];
     assert!(of(&cost.experience, Stage::Link) > Duration::from_millis(19_900), "{report}");
     assert!(outcome.holes.iter().all(|hole| hole.experience.millis() > Some(0.05)), "{report}");
+}
+
+/// A wire on the path is cut from 8 s to 9 s. Around this time, a host that the flow does not pass is down, or a cell that it
+/// does not use is cut. Neither is the cause of the hole, although each begins first.
+#[test]
+fn a_fault_elsewhere_is_not_the_cause_of_a_loss() {
+    for elsewhere in ["host = \"b\"", "cell = 3", "wire = \"to-b\""] {
+        for until in ["8.5s", "9.5s"] {
+            let outcome = run(&[], &[(elsewhere, "7.9s", until), ("wire = \"to-a\"", "8s", "9s")]);
+            let report = crate::report::text(&outcome);
+            let outage = only_hole(&outcome).experience.outage().unwrap();
+            let first = &outage.owners[0];
+            assert!(first.begins.starts_with("cut of wire to-a"), "{elsewhere} until {until}: {report}");
+            assert!(first.ends.starts_with("restore of wire to-a"), "{elsewhere} until {until}: {report}");
+            assert!(first.span() > Duration::from_millis(970), "{report}");
+        }
+    }
+}
+
+/// An agent on the path crashes, and the next router sends frames to it. The wire of another agent is cut around this time.
+#[test]
+fn a_crash_is_the_cause_of_the_losses_at_its_host() {
+    for [cut, restored] in [["7.9s", "8.5s"], ["7.9s", "9.5s"]] {
+        let outcome = run(&[], &[("wire = \"to-b\"", cut, restored), ("host = \"a\"", "8s", "9s")]);
+        let report = crate::report::text(&outcome);
+        let outage = only_hole(&outcome).experience.outage().unwrap();
+        assert!(outage.owners[0].begins.starts_with("crash of a"), "{report}");
+    }
 }

@@ -11,6 +11,7 @@ mod experience;
 mod fault;
 mod hole;
 mod latency;
+mod links;
 mod moves;
 mod one;
 mod recovery;

@@ -1,13 +1,12 @@
 //! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
 //! stages.
 
-use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_UP, begin, is_lost, is_refusal, named};
+use super::analysis::{Boundary, Fault, HandoffAnalysis, begin, is_lost, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
 use super::route::{Departure, Switched};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
-use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::{Iface, Instant};
 
@@ -63,13 +62,12 @@ impl<'a> HandoffAnalysis<'a> {
     pub(super) fn other_end(&self, host: HostId, flow: &Flow, owners: Vec<Owner>) -> Vec<Owner> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
-        let away = if other == host { Vec::new() } else { self.without_link(other, first.from, last.to) };
-        let faults = self.ordered(first.from, last.to);
+        let away =
+            if other == host { Vec::new() } else { self.links.without_link(other, first.from, last.to) };
+        let faults = self.links.faults(first.from, last.to);
         let ordered: Vec<_> = faults.iter().map(|fault| fault.edges.clone()).collect();
-        // Most outages have no such part, and the search reads all records from the start on.
         let can_be_own = |owner: &Owner| matches!(owner.stage, None | Some(Stage::Detection));
-        let is_searched = owners.iter().any(can_be_own);
-        let own = if is_searched { self.own_link_lost(host, first.from, last.to) } else { Vec::new() };
+        let own = self.links.own_link_lost(host, first.from, last.to);
         let by_own = |owner: Owner| if can_be_own(&owner) { divide(owner, &own) } else { vec![owner] };
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away)).flat_map(by_own);
         // An event of the scenario explains the parts during the event that have no other cause. It also explains the parts
@@ -90,60 +88,6 @@ impl<'a> HandoffAnalysis<'a> {
             Some(_) => vec![owner],
         };
         owners.flat_map(by_event).collect()
-    }
-
-    /// Returns the times in which no radio of a host had a link, and which overlap this range, in the order of time.
-    /// Such a time begins when the last link is lost, even if the loss is before `from`.
-    pub(super) fn without_link(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
-        let mut up = BTreeSet::new();
-        let mut gone: Option<Boundary> = None;
-        let mut all = Vec::new();
-        for record in self.between(Instant::ZERO, to).iter().filter(|record| record.host == host) {
-            let (iface, name) = match &record.what {
-                What::Up(iface, Some(_)) => {
-                    up.insert(*iface);
-                    let gone = gone.take().filter(|_| record.at > from);
-                    all.extend(gone.map(|gone| [gone, (record.at, host, "up".to_owned())]));
-                    continue;
-                }
-                What::Down(iface, why) if !is_refusal(why) => (*iface, "down"),
-                _ => match self.tuned(record) {
-                    Some(iface) => (iface, "tune"),
-                    None => continue,
-                },
-            };
-            if up.remove(&iface) && up.is_empty() {
-                gone = Some((record.at, host, name.to_owned()));
-            }
-        }
-        all.extend(gone.map(|gone| [gone, (to, host, NOT_UP.to_owned())]));
-        all
-    }
-
-    /// Returns the times in which a host had no link at all, and got one again later. Empty for a host with a wire.
-    pub(super) fn own_link_lost(&self, host: HostId, from: Instant, to: Instant) -> Vec<[Boundary; 2]> {
-        let mut lost = self.without_link(host, from, to);
-        lost.retain(|[_, back]| back.0 < to || self.comes_up(host, back.0));
-        let is_wired =
-            |r: &Record| r.host == host && matches!(r.what, What::Up(iface, None) if iface != Iface::HOST);
-        if !lost.is_empty() && self.first(Instant::ZERO, to, is_wired).is_some() {
-            lost.clear();
-        }
-        lost
-    }
-
-    /// Returns whether the next change of a link of this host, at `from` or later, is that a radio gets one.
-    fn comes_up(&self, host: HostId, from: Instant) -> bool {
-        let changes = |r: &Record| {
-            let is_of_radio = match &r.what {
-                What::Up(_, Some(_)) => true,
-                What::Down(_, why) => !is_refusal(why),
-                _ => self.tuned(r).is_some(),
-            };
-            r.host == host && is_of_radio
-        };
-        let next = self.first(from, Instant::NEVER, changes);
-        next.is_some_and(|next| matches!(next.what, What::Up(..)))
     }
 
     /// Assigns the time from the end of the last stage, or from `switch` if there is no stage, until `end`, where a
