@@ -52,7 +52,8 @@ pub enum Judge {
     Unsigned,
     /// A mobile node with two interfaces leaves one that has lost its link, and uses a preferred one that has a link.
     Interface,
-    /// The ledger balances, and no role has more effects in one step than the limit permits.
+    /// The ledger balances, and no role has more effects in one step than the limit permits. The analysis of a run explains each
+    /// outage, and reports none that is longer than the longest stall of its flow.
     Laws,
 }
 

@@ -52,11 +52,13 @@ pub enum Plant {
     Vanished,
     /// Ten thousand more packets are held when the run ends.
     Hoard,
+    /// The analysis of a run reports each outage one second longer than the application waited.
+    Overstated,
 }
 
 impl Plant {
     /// All planted mistakes.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Misled,
         Self::Loop,
         Self::Circle,
@@ -80,6 +82,7 @@ impl Plant {
         Self::Unsigned,
         Self::Vanished,
         Self::Hoard,
+        Self::Overstated,
     ];
 
     /// Returns the judge that must find the mistake.
@@ -101,7 +104,7 @@ impl Plant {
             Self::Unchallenged => Judge::Unchallenged,
             Self::Kinds => Judge::Kinds,
             Self::Unsigned => Judge::Unsigned,
-            Self::Vanished => Judge::Laws,
+            Self::Vanished | Self::Overstated => Judge::Laws,
             Self::Hoard => Judge::Bounded,
         }
     }

@@ -6,12 +6,15 @@ use crate::judge::{Violation, judge};
 use crate::plant::Plant;
 use crate::watch::Watch;
 use crate::write;
+use recorder::handoff::Experience;
+use recorder::run::{Outcome, longer_than_stalls};
 use scenario::{Plan, Scenario};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
-/// A seed that is a multiple of this number is run a second time, with all records. The second run must have no doubt:
-/// for example, each outage must be explained. A run with records takes much longer, so other seeds have no second run.
+/// A seed that is a multiple of this number is run a second time, with all records. The second run must have no
+/// doubt: for example, each outage must be explained. No outage may be longer than the longest stall of its flow. A
+/// run with records takes much longer, so other seeds have no second run.
 const EXPLAINED: u64 = 20;
 
 /// The result of a run of a draft.
@@ -55,11 +58,9 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
     if facts.doubts.is_empty() && !ledger.balances() {
         facts.doubts.push("the ledger does not balance".to_owned());
     }
-    if draft.seed.is_multiple_of(EXPLAINED) && plant.is_none() {
+    if draft.seed.is_multiple_of(EXPLAINED) && (plant.is_none() || plant == Some(Plant::Overstated)) {
         let outcome = recorder::run::simulate(plan.clone()).map_err(|error| error.to_string())?;
-        facts.doubts.extend(
-            outcome.doubts.iter().map(|doubt| format!("a second run, with records, has the doubt: {doubt}")),
-        );
+        facts.doubts.extend(analysed(outcome, plant));
     }
     if let Some(stopped) = run.stopped {
         let host = plan.host_name(stopped.host);
@@ -70,6 +71,22 @@ pub fn facts(draft: &Draft, plant: Option<Plant>) -> Result<Facts, String> {
         ));
     }
     Ok(facts)
+}
+
+/// Returns the doubts of a run with records, and the outages that are longer than the longest stall of their flow.
+/// Each outage is a second longer if the mistake is planted.
+fn analysed(mut outcome: Outcome, plant: Option<Plant>) -> Vec<String> {
+    let costs = outcome.handoffs.iter_mut().flat_map(|handoff| &mut handoff.flows);
+    let experiences = costs.map(|cost| &mut cost.experience);
+    for experience in experiences.chain(outcome.holes.iter_mut().map(|hole| &mut hole.experience)) {
+        if let (Experience::Outage(outage), Some(Plant::Overstated)) = (experience, plant) {
+            outage.to += Duration::from_secs(1);
+        }
+    }
+    let doubts =
+        outcome.doubts.iter().map(|doubt| format!("a second run, with records, has the doubt: {doubt}"));
+    let longer = longer_than_stalls(&outcome).into_iter();
+    doubts.chain(longer.map(|what| format!("a second run, with records: {what}"))).collect()
 }
 
 /// Returns the [`Watch`] that collects the facts of a run of `draft`. `plant` is the mistake that changes the facts.
@@ -86,8 +103,8 @@ pub(crate) fn watch(draft: &Draft, plan: &Plan, plant: Option<Plant>) -> Watch {
     watch
 }
 
-/// Returns the times in which no request of a mobile host leaves by its first radio, if it stays on a second one that is out of
-/// reach.
+/// Returns the times in which no request of a mobile host leaves by its first radio, if it stays on a second one that
+/// is out of reach.
 fn stuck(draft: &Draft) -> BTreeMap<String, Vec<(Instant, Instant)>> {
     let of = |(number, host): (usize, &Mobile)| {
         let losses = host.second.as_ref()?.losses();

@@ -89,6 +89,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_outage_that_is_longer_than_each_stall_is_found() {
+        assert!(finds(Plant::Overstated, 200).is_some());
+    }
+
+    #[test]
     fn planted_leaks_of_kept_packets_are_found() {
         for plant in [Plant::Leaked, Plant::KeptOn] {
             assert!(finds(plant, 200).is_some(), "{plant:?}");

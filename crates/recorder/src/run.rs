@@ -230,6 +230,26 @@ fn unexplained(handoffs: &[Handoff], holes: &[Hole]) -> Vec<Doubt> {
     .collect()
 }
 
+/// Returns a text for each hole and each outage that is longer than the longest stall of its flow. The outage of a
+/// handoff begins with the cut, also if no data are due then, so it counts since data are due. Without an error in
+/// the analysis, no text is returned.
+pub fn longer_than_stalls(outcome: &Outcome) -> Vec<String> {
+    let of_handoffs = (1..).zip(&outcome.handoffs).flat_map(|(number, handoff)| {
+        handoff.flows.iter().map(move |cost| (format!("handoff {number}"), cost.flow, &cost.experience))
+    });
+    let of_holes = outcome.holes.iter().map(|hole| ("a hole".to_owned(), hole.flow, &hole.experience));
+    let longer = |(what, flow, experience): (String, usize, &'_ handoff::Experience)| {
+        let outage = experience.outage()?;
+        let (span, stall) = (outage.to.since(outage.due), outcome.flows.get(flow)?.longest_stall);
+        (span > stall).then(|| {
+            let [span, stall] = [span, stall].map(|span| span.as_secs_f64() * 1e3);
+            let (flow, due) = (flow + 1, outage.due);
+            format!("{what}, flow {flow}: no new data for {span:.3} ms from {due} s, but the longest stall is {stall:.3} ms")
+        })
+    };
+    of_handoffs.chain(of_holes).filter_map(longer).collect()
+}
+
 fn doubts(ledger: &Ledger) -> Vec<Doubt> {
     let mut doubts = ledger.doubts();
     if doubts.is_empty() && !ledger.balances() {

@@ -1,6 +1,6 @@
 //! Builds flows from what stacks sent and received and from what applications read.
 
-use super::due::{longest, of_datagrams, of_stream};
+use super::due::{longest, of_datagrams, of_stream, pace};
 use super::measure::{Question, datagram_delays, delay, median_gap, smoothed, stream_delays};
 use super::packets::Packets;
 use super::path::{Delivery, Path, Sending, Wait};
@@ -63,6 +63,7 @@ impl<'a> Builder<'a> {
             let is_complete = stopped && !went_down_sending && arrivals.iter().any(is_last);
             let until = ended.unwrap_or(end);
             packets.due = of_datagrams(&path.sendings, &arrivals, until, silence);
+            packets.pace = pace(&packets.due, &arrivals);
             let flow = Flow {
                 from: End { host: path.from.0, at: path.from_at },
                 to: End { host: path.to.0, at: path.to_at },
@@ -143,6 +144,7 @@ impl<'a> Builder<'a> {
         let local = stream.local.unwrap_or_else(|| self.own(stream.host, 0));
         let until = ended.unwrap_or_else(|| self.plan.end());
         packets.due = of_stream(&packets, &arrivals, [asked, until]);
+        packets.pace = pace(&packets.due, &arrivals);
         let flow = Flow {
             from: End { host: owner.unwrap_or(HostId(u32::MAX)), at: stream.peer },
             to: End { host: stream.host, at: local },
@@ -249,6 +251,7 @@ impl<'a> Builder<'a> {
             };
             let until = ended.unwrap_or_else(|| self.plan.end());
             packets.due = of_stream(&packets, &arrivals, [path.begun, until]);
+            packets.pace = pace(&packets.due, &arrivals);
             let flow = Flow {
                 from: End { host: path.from.0, at: path.from_at },
                 to: End { host: path.to.0, at: path.to_at },

@@ -1,10 +1,10 @@
-//! The times in which data of a flow were due. The longest stall of a flow, its holes, and the outages of handoffs depend on
-//! them.
+//! The times in which data of a flow were due. The longest stall of a flow, its holes, and the outages of handoffs
+//! depend on them.
 //!
-//! Data of a stream are due if they were sent, if their question was sent, or if the sender waits for an acknowledgment or
-//! for the connection to open. A datagram is due from its transmission until it or a later datagram arrives. Lost datagrams
-//! are not retransmitted. So if the source pauses and then sends again, the datagrams before the pause are due only until
-//! the last of them was sent.
+//! Data of a stream are due if they were sent, if their question was sent, or if the sender waits for an
+//! acknowledgment or for the connection to open. A datagram is due from its transmission until it or a later datagram
+//! arrives. Lost datagrams are not retransmitted. So if the source pauses and then sends again, the datagrams before
+//! the pause are due only until the last of them was sent.
 
 use super::Arrival;
 use super::packets::Packets;
@@ -32,8 +32,19 @@ pub(super) fn longest(all: &[Due]) -> Duration {
     all.iter().map(Due::span).max().unwrap_or_default()
 }
 
-/// Returns the times in which data of a stream were due, in the order of time. The first gap begins at `begun`, and the last
-/// one ends with the flow at `until`.
+/// Returns the median time for which data were due until new data arrived: the lower one of two. Returns zero if none
+/// arrived. A time below 1 ms
+/// is left out, because an application may read a message in parts.
+pub(super) fn pace(all: &[Due], arrivals: &[Arrival]) -> Duration {
+    let ends = |due: &&Due| arrivals.get(due.gap).is_some_and(|arrival| arrival.at == due.to);
+    let mut spans: Vec<Duration> = all.iter().filter(ends).map(Due::span).collect();
+    spans.retain(|span| *span >= Duration::from_millis(1));
+    spans.sort_unstable();
+    spans.len().checked_sub(1).and_then(|last| spans.get(last / 2)).copied().unwrap_or_default()
+}
+
+/// Returns the times in which data of a stream were due, in the order of time. The first gap begins at `begun`, and
+/// the last one ends with the flow at `until`.
 pub(super) fn of_stream(packets: &Packets, arrivals: &[Arrival], [begun, until]: [Instant; 2]) -> Vec<Due> {
     let (mut place, mut last, mut all) = (0, begun, Vec::new());
     for (gap, arrival) in arrivals.iter().copied().map(Some).chain([None]).enumerate() {
@@ -52,8 +63,9 @@ pub(super) fn of_stream(packets: &Packets, arrivals: &[Arrival], [begun, until]:
     all
 }
 
-/// Returns when the question was first sent whose answer begins at the byte `place`, and was sent at `sent`: the first byte of
-/// all that the sender of the answer read since it sent the byte before `place`. Returns `None` if it read nothing since then.
+/// Returns when the question was first sent whose answer begins at the byte `place`, and was sent at `sent`: the
+/// first byte of all that the sender of the answer read since it sent the byte before `place`. Returns `None` if it
+/// read nothing since then.
 fn asked(packets: &Packets, place: u64, sent: Instant) -> Option<Instant> {
     let before = place.checked_sub(1).and_then(|last| packets.first_sent(last));
     let first = before.map_or(0, |before| packets.questions.partition_point(|(read, _)| *read <= before));
@@ -74,8 +86,8 @@ fn joined(mut all: Vec<(Instant, Instant)>) -> impl Iterator<Item = (Instant, In
     joined.into_iter()
 }
 
-/// Returns the times in which datagrams were due, in the order of time. A source that sends nothing for more than `silence`
-/// pauses.
+/// Returns the times in which datagrams were due, in the order of time. A source that sends nothing for more than
+/// `silence` pauses.
 pub(super) fn of_datagrams(
     sendings: &[Sending],
     arrivals: &[Arrival],

@@ -13,8 +13,8 @@ const REACTION: Duration = Duration::from_millis(10);
 /// A packet with data that was lost, duplicated or still held when the run ended, or an acknowledgment that was lost.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PacketEvent {
-    /// When the packet was lost or arrived again. For a held packet, when it was sent. For a packet that waited at the node
-    /// that dropped it, for example for an answer to ARP: when this node received it.
+    /// When the packet was lost or arrived again. For a held packet, when it was sent. For a packet that waited at
+    /// the node that dropped it, for example for an answer to ARP: when this node received it.
     pub(crate) at: Instant,
     pub(crate) packet: PacketId,
     /// When the packet was sent.
@@ -36,8 +36,8 @@ pub(crate) struct Packets {
     pub(crate) offered: Vec<(u64, Instant)>,
     /// Packets of which no copy arrived, in the order in which they were lost.
     pub(crate) lost: Vec<PacketEvent>,
-    /// Datagrams that were still on their way, for example in a queue, when the run ended; in the order in which they were
-    /// sent.
+    /// Datagrams that were still on their way, for example in a queue, when the run ended; in the order in which they
+    /// were sent.
     pub(crate) held: Vec<PacketEvent>,
     /// Lost acknowledgments of the flow's data, in the order in which they were lost.
     pub(crate) lost_acks: Vec<PacketEvent>,
@@ -57,6 +57,9 @@ pub(crate) struct Packets {
     pub(crate) doubles: Vec<PacketEvent>,
     /// The median time between two datagrams, or between two reads.
     pub(crate) spacing: Duration,
+    /// The median time for which data were due until new data arrived. Unlike [`Self::spacing`], it has no pause of
+    /// the source.
+    pub(crate) pace: Duration,
     /// Whether programs send or receive the flow. Their exit status decides whether they failed.
     pub(crate) is_programs: bool,
     /// The names of the legs, indexed by [`Sending::leg`].

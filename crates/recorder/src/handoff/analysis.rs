@@ -16,7 +16,8 @@ pub(super) type Boundary = (Instant, HostId, String);
 /// The name of the end of a state (stopped, crashed or cut) that lasted until the end of the examined range of time.
 pub(super) const NOT_ENDED: &str = "not_ended";
 
-/// The name of the end of a time in which a radio had no link, if it lasted until the end of the examined range of time.
+/// The name of the end of a time in which a radio had no link, if it lasted until the end of the examined range of
+/// time.
 pub(super) const NOT_UP: &str = "not_up";
 
 /// A state (stopped, crashed or cut) that an event of the scenario began.
@@ -75,8 +76,8 @@ impl<'a> HandoffAnalysis<'a> {
         Self { records, traffic, owners, routes, refused, several, links, end: plan.end() }
     }
 
-    /// Returns whether a record of a link concerns the interface in use. With several interfaces, the mobile node marks only
-    /// the links of that one that come up.
+    /// Returns whether a record of a link concerns the interface in use. With several interfaces, the mobile node
+    /// marks only the links of that one that come up.
     pub(super) fn is_of_interface_in_use(&self, record: &Record) -> bool {
         let is_marked = |other: &Record| {
             other.host == record.host
@@ -194,7 +195,8 @@ fn refused(records: &[Record]) -> BTreeSet<(Instant, HostId, Iface)> {
     refused
 }
 
-/// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a tuning in
+/// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a
+/// tuning in
 /// `refused`.
 fn tuned(record: &Record, refused: &BTreeSet<(Instant, HostId, Iface)>) -> Option<Iface> {
     let What::Tuned(iface, _) = record.what else { return None };

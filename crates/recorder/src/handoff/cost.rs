@@ -3,12 +3,13 @@
 use super::analysis::HandoffAnalysis;
 use super::cut::Cut;
 use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
+use super::hole::limit;
 use super::recovery::{BEFORE, Goodput, ends_too_early, window};
 use super::stages::{Next, share_out};
-use crate::flow::{Arrival, Flow, FlowEnd, PacketEvent, Packets};
+use crate::flow::{Arrival, Due, Flow, FlowEnd, PacketEvent, Packets};
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
-use wire::{Instant, PacketId};
+use wire::{Duration, Instant, PacketId};
 
 impl HandoffAnalysis<'_> {
     /// Returns the handoff's cost for a flow. Returns `None` if the host is no end of the flow, or if the flow began
@@ -16,18 +17,17 @@ impl HandoffAnalysis<'_> {
     /// to move.
     pub(super) fn cost(&self, cut: &Cut<'_>, index: usize) -> Option<FlowCost> {
         let (flow, packets) = (self.traffic.flows.get(index)?, self.traffic.packets.get(index)?);
-        let is_his = flow.from.host == cut.host || flow.to.host == cut.host;
+        let is_of_host = flow.from.host == cut.host || flow.to.host == cut.host;
         let loses = packets.lost.iter().any(|lost| lost.at >= cut.begun);
         let is_there = flow.begun <= cut.at && (loses || flow.ended.is_none_or(|ended| ended > cut.at));
-        if !is_his || !is_there {
+        if !is_of_host || !is_there {
             return None;
         }
         let next = self.next(cut, flow, packets);
+        let resumed = Resumed::new(cut, (flow, packets), next);
         let opened = self.opened(cut, (flow, packets), next);
-        let arrived = next.and_then(|next| flow.arrivals.get(next)).map(|arrival| arrival.at);
-        let resumed = opened.or(arrived);
         let goodput = Goodput::new(flow, packets, cut.at);
-        let recovery = match (opened, resumed) {
+        let recovery = match (opened, opened.or(resumed.at)) {
             (Some(opened), _) => Recovery::At(opened),
             (None, Some(resumed)) => goodput.recovery(resumed),
             (None, None) => Recovery::Never,
@@ -35,28 +35,43 @@ impl HandoffAnalysis<'_> {
         let until = cut.later().next().map_or(Instant::NEVER, |next| next.begun);
         // Packets that were sent after the recovery are not charged. Without a recovery, the limit is the end of the
         // outage. If the outage did not end, there is no limit.
-        let last = recovery.at().or(resumed);
+        let last = recovery.at().or(opened).or(resumed.at);
         let charged = |event: &&PacketEvent| {
             let is_before = last.is_none_or(|last| event.sent <= last);
-            event.at >= cut.begun && event.at < until && is_before
+            event.at >= cut.begun && event.at < until && is_before && resumed.depends_on(event)
         };
         // Until the home agent cuts the path, packets use the earlier one.
         let since = if cut.by.is_some() { cut.at } else { cut.begun };
-        let lost = packets.lost.iter().filter(|lost| lost.at >= since && charged(lost));
-        let losses: Vec<PacketEvent> = lost.copied().collect();
-        let experience = match opened {
-            Some(opened) => Experience::Outage(self.until_opened(cut, flow, opened)),
-            None => self.experience(cut, index, (flow, packets), next, losses.len() as u64),
+        let charges = packets.lost.iter().filter(charged);
+        let (before, mut losses): (Vec<_>, Vec<_>) = charges.copied().partition(|lost| lost.at < since);
+        let effect = |lost: u64| {
+            let experience = match opened {
+                Some(opened) => Experience::Outage(self.until_opened(cut, flow, opened)),
+                None => self.experience(cut, index, (flow, packets), &resumed, lost),
+            };
+            let recovery = match (&experience, resumed.at) {
+                (Experience::NotMeasured, _) => Recovery::NotMeasured,
+                (Experience::None, Some(at)) if !goodput.fell(at) => Recovery::Unneeded,
+                _ => recovery,
+            };
+            (experience, recovery)
         };
-        let recovery = match (&experience, resumed) {
-            (Experience::NotMeasured, _) => Recovery::NotMeasured,
-            (Experience::None, Some(resumed)) if opened.is_none() && !goodput.fell(resumed) => {
-                Recovery::Unneeded
-            }
-            _ => recovery,
-        };
+        let (experience, recovery) = effect(losses.len() as u64);
+        let lossless = (!losses.is_empty()).then(|| effect(0));
+        if matches!(experience, Experience::Outage(_) | Experience::Never { .. }) {
+            // The gap that the cut is in had begun with these losses.
+            losses.extend(before.into_iter().filter(|lost| lost.at > resumed.before));
+            losses.sort_unstable();
+        }
         let duplicates = packets.doubles.iter().filter(charged).count() as u64;
-        Some(FlowCost { flow: index, experience, recovery, losses, duplicates })
+        Some(FlowCost {
+            flow: index,
+            experience,
+            recovery,
+            losses,
+            duplicates,
+            lossless: lossless.map(Box::new),
+        })
     }
 
     /// Returns when the connection opened, if it was opening at the cut and neither end had sent data before it opened.
@@ -84,46 +99,48 @@ impl HandoffAnalysis<'_> {
         cut: &Cut<'_>,
         index: usize,
         (flow, packets): (&Flow, &Packets),
-        next: Option<usize>,
+        resumed: &Resumed,
         lost: u64,
     ) -> Experience {
-        let limit = packets.spacing * 2 + packets.spacing / 8;
-        let Some(next) = next else {
-            // If a stream has not ended, the run may have ended before the sender had to retransmit.
-            let due = packets.due_in(flow.arrivals.len()).last().map_or(cut.at, |due| due.from.max(cut.at));
-            let too_early = flow.ended.is_none() && ends_too_early(packets, due, self.end);
-            let tried = lost > 0 || self.end.since(cut.at) > limit.max(window(packets, cut.at));
-            let pending = if packets.is_stream {
-                let waits = flow.end == FlowEnd::Unfinished && packets.waits_at(flow.until);
-                packets.first_sent(flow.bytes).is_some() || waits
-            } else {
-                packets.sendings.iter().any(|sending| sending.at >= cut.at) || lost > 0
-            };
-            let never = Experience::Never { from: cut.at };
-            return if tried && pending && !too_early { never } else { Experience::NotMeasured };
+        let was_active = resumed.before + BEFORE >= cut.at;
+        let Some(due) = resumed.due else {
+            let is_none = was_active && lost == 0 && resumed.arrival.is_some();
+            return if is_none { Experience::None } else { Experience::NotMeasured };
         };
-        let (Some(arrival), before) = (
-            flow.arrivals.get(next).copied(),
-            next.checked_sub(1)
-                .and_then(|before| flow.arrivals.get(before))
-                .map_or(flow.begun, |before| before.at),
-        ) else {
-            return Experience::NotMeasured;
-        };
-        let is_lossless = lost == 0;
-        let place: u64 = flow.arrivals.iter().take(next).map(|arrival| arrival.bytes).sum();
-        let was_sent = packets.first_sent(place).is_some_and(|sent| sent <= cut.at);
-        let was_pending = was_sent || packets.waits_at(cut.at);
-        if is_lossless && before + BEFORE < cut.at && !(packets.is_stream && was_pending) {
-            return Experience::NotMeasured; // the flow was idle
-        }
+        // Data of an active flow of datagrams are expected at its spacing, also before the source sends the next one.
+        let is_spaced = was_active && !packets.is_stream;
         // A gap of two spacings is no outage. The limit has a margin, because real clocks are not exact.
-        if is_lossless && arrival.at.since(before) <= limit {
-            return Experience::None;
+        let pace = if is_spaced { packets.spacing } else { packets.pace };
+        let limit = pace * 2 + pace / 8;
+        let Some((place, arrival)) = resumed.arrival else {
+            let since = due.from.max(cut.at);
+            // If a stream has not ended, the run may have ended before the sender had to retransmit.
+            let too_early = flow.ended.is_none() && ends_too_early(packets, since, self.end);
+            let tried = lost > 0 || self.end.since(cut.at) > limit.max(window(packets, cut.at));
+            let is_measured = tried && is_pending(flow, packets, cut.at, lost) && !too_early;
+            return if is_measured { Experience::Never { from: cut.at } } else { Experience::NotMeasured };
+        };
+        let since = if is_spaced { resumed.before } else { due.from.max(resumed.before) };
+        if lost == 0 && arrival.at.since(since) <= limit {
+            return if was_active { Experience::None } else { Experience::NotMeasured };
         }
         let ending = Next { flow, packets, arrival, place };
-        let owners = self.owners(cut.host, cut.at, &mut cut.later(), index, &ending);
-        Experience::Outage(Outage { from: cut.at, to: arrival.at, owners })
+        let owners = if due.to < arrival.at {
+            self.until_paused(cut, due.to, &ending)
+        } else {
+            self.owners(cut.host, cut.at, &mut cut.later(), index, &ending)
+        };
+        let due_since = due.from.clamp(cut.at, due.to);
+        Experience::Outage(Outage { from: cut.at, to: due.to, due: due_since, owners })
+    }
+
+    /// Returns the causes of an outage that ends at `to` because the source paused.
+    fn until_paused(&self, cut: &Cut<'_>, to: Instant, ending: &Next<'_>) -> Vec<Owner> {
+        let mut owners = self.causes(cut.host, cut.at, to, ending);
+        for owner in owners.iter_mut().filter(|owner| owner.to == to && owner.stage.is_some()) {
+            "app_paused".clone_into(&mut owner.ends);
+        }
+        owners
     }
 
     /// Returns the causes of an outage from `cut` on. If the host's next handoff cuts the path before the outage ends,
@@ -180,4 +197,63 @@ impl HandoffAnalysis<'_> {
         let after = flow.arrivals.partition_point(|arrival| arrival.at <= cut.back);
         Some(after + flow.arrivals.get(after..)?.iter().position(came)?)
     }
+}
+
+/// What a flow received after a cut.
+struct Resumed {
+    /// When the last data arrived before the arrival by the new path; the begin of the flow if none arrived.
+    before: Instant,
+    /// The position of the first new data by the new path, and their arrival. `None` if there is none.
+    arrival: Option<(u64, Arrival)>,
+    /// When they arrived.
+    at: Option<Instant>,
+    /// The time in which data were due that the handoff delayed or lost: it began before the handoff had ended, or
+    /// before the source had paused after the cut. `None` if the flow was idle.
+    due: Option<Due>,
+    /// When data of an idle flow became due after the handoff. The handoff has no part in what happens later.
+    later: Option<Instant>,
+}
+
+impl Resumed {
+    fn new(cut: &Cut<'_>, (flow, packets): (&Flow, &Packets), next: Option<usize>) -> Self {
+        let arrival = next.and_then(|next| flow.arrivals.get(next)).copied();
+        let number = arrival.and(next).unwrap_or(flow.arrivals.len());
+        let earlier = flow.arrivals.get(..number).unwrap_or_default();
+        let place = earlier.iter().map(|arrival| arrival.bytes).sum();
+        let pause = pause(packets, cut.at);
+        let mut until = cut.ready.max(cut.at + pause);
+        let is_own = |due: &&Due| {
+            let is_own = due.from <= until;
+            until = until.max(if is_own { due.to + pause } else { until });
+            is_own
+        };
+        let due = packets.due_in(number);
+        let (own, later) = due.split_at(due.iter().take_while(is_own).count());
+        Self {
+            before: earlier.last().map_or(flow.begun, |before| before.at),
+            arrival: arrival.map(|arrival| (place, arrival)),
+            at: arrival.map(|arrival| arrival.at),
+            due: own.last().filter(|due| due.to >= cut.at).copied(),
+            later: later.first().map(|due| due.from),
+        }
+    }
+
+    /// Returns whether a packet can have been lost or repeated because of the handoff.
+    fn depends_on(&self, packet: &PacketEvent) -> bool {
+        self.later.is_none_or(|later| packet.sent < later)
+    }
+}
+
+/// Returns the time without new data after which the source of a flow counts as paused.
+fn pause(packets: &Packets, at: Instant) -> Duration {
+    if packets.is_stream { limit(packets, at) } else { packets.spacing * 2 + packets.spacing / 2 }
+}
+
+/// Returns whether data that had been sent before the cut, or were sent after it, never arrived.
+fn is_pending(flow: &Flow, packets: &Packets, cut: Instant, lost: u64) -> bool {
+    if packets.is_stream {
+        let waits = flow.end == FlowEnd::Unfinished && packets.waits_at(flow.until);
+        return packets.first_sent(flow.bytes).is_some() || packets.unread.is_some() || waits;
+    }
+    lost > 0 || !packets.held.is_empty() || packets.sendings.iter().any(|sending| sending.at >= cut)
 }

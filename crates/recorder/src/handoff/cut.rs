@@ -12,6 +12,9 @@ pub(super) struct Cut<'a> {
     pub(super) at: Instant,
     /// The first instant at which packets can reach the host again.
     pub(super) back: Instant,
+    /// When the handoff had ended: the host had a link, and the nodes that switch the path had the new path. At the
+    /// latest, it is when the next handoff of the host begins.
+    pub(super) ready: Instant,
     /// The host that cut the path by sending packets by another one. Packets that it sent before use the earlier path.
     /// `None` if the path was cut at the moving host.
     pub(super) by: Option<HostId>,

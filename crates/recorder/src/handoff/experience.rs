@@ -25,9 +25,9 @@ pub struct Handoff {
     pub cut: Instant,
     /// The cost for each flow from or to the host; empty if no flow existed at the cut.
     pub flows: Vec<FlowCost>,
-    /// The time from the cut until the node that switches the path has the new path, plus the delay of one packet from
-    /// this node to the host. `None` if it was not measured. `docs/glossary.md` defines the node for each protocol; it may be a
-    /// correspondent with a binding cache.
+    /// The time from the cut until the node that switches the path has the new path, plus the delay of one packet
+    /// from this node to the host. `None` if it was not measured. `docs/glossary.md` defines the node for each
+    /// protocol; it may be a correspondent with a binding cache.
     pub latency: Option<Duration>,
     /// The time of the host's signalling to the node that changed the host's mapping (for example the crossover), plus
     /// the delay of one packet with data from this node to the host. `None` if it was not measured.
@@ -47,18 +47,31 @@ pub struct FlowCost {
     /// When the flow again had half of the goodput that it had in the second before the cut.
     pub recovery: Recovery,
     /// Packets with data of which no copy arrived (datagrams at the application, segments at the host's stack). A
-    /// packet counts if it was lost between the decision to move and the decision for the host's next handoff, and was
-    /// not sent after the recovery. Without a recovery, the limit is the end of the outage. If the outage did not end,
-    /// there is no limit. If the home agent cuts the path, a packet counts from the cut on. Packets that were sent after the
-    /// cut, or lost before it, do not count if they were lost in a hole.
+    /// packet counts if it was lost between the decision to move and the decision for the host's next handoff, and
+    /// was not sent after the recovery. Without a recovery, the limit is the end of the outage. If the outage did not
+    /// end, there is no limit. If the home agent cuts the path, a packet counts from the cut on, or from the last
+    /// arrival before it if there was an outage. Packets of an idle flow that were sent after the handoff do not
+    /// count. Packets that were sent after the cut, or lost before it, do not count if they were lost in a hole.
     pub(crate) losses: Vec<PacketEvent>,
     /// The number of copies that arrived beyond the first. A copy counts if it arrived between the decision to move and
     /// the decision for the host's next handoff, and was not sent after the recovery. Without a recovery, the limit is
     /// the end of the outage. If the outage did not end, there is no limit.
     pub duplicates: u64,
+    /// The effect and the recovery without the losses; `None` if there are none. They replace the others if all
+    /// losses belong to holes or to other handoffs.
+    pub(super) lossless: Option<Box<(Experience, Recovery)>>,
 }
 
 impl FlowCost {
+    /// Keeps the losses for which `is_own` returns true. If none is left, the effect is that of a handoff without
+    /// losses.
+    pub(super) fn keep(&mut self, is_own: impl Fn(&PacketEvent) -> bool) {
+        self.losses.retain(is_own);
+        if let Some(lossless) = self.lossless.take_if(|_| self.losses.is_empty()) {
+            (self.experience, self.recovery) = *lossless;
+        }
+    }
+
     /// Returns the number of lost packets with data that belong to the handoff.
     pub fn lost(&self) -> u64 {
         self.losses.len() as u64
@@ -101,7 +114,8 @@ pub enum Experience {
         /// The instant of the cut, or the begin of the hole.
         from: Instant,
     },
-    /// The flow was idle when the path was cut, no data were due, or the run ended before the sender had to retransmit.
+    /// The flow was idle when the path was cut, no data became due until the handoff had ended, or the run ended
+    /// before the sender had to retransmit.
     NotMeasured,
 }
 
@@ -174,9 +188,12 @@ impl Handoff {
 pub struct Outage {
     /// The instant of the cut, or the begin of the hole.
     pub from: Instant,
-    /// The next arrival of new data at the application, or the instant at which a connection without data opened. A
-    /// hole also ends when a handoff begins.
+    /// The next arrival of new data at the application, or the instant at which a connection without data opened. An
+    /// outage also ends when the source pauses, and a hole when a handoff begins.
     pub to: Instant,
+    /// Since when data were due without a pause: `from`, or later if the source sent nothing at `from`. The longest
+    /// stall of the flow is not shorter than the time from `due` to `to`.
+    pub due: Instant,
     /// The parts of the outage, each with its cause, in the order of time and without overlap.
     pub owners: Vec<Owner>,
 }

@@ -1,11 +1,11 @@
 //! The effect of the events of a scenario, and of links that are down, on the packets of a flow.
 
-use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_UP};
+use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_ENDED, NOT_UP};
 use super::experience::Owner;
 use super::hole::limit;
 use super::stages::Next;
 use crate::decode::Control;
-use crate::flow::{Flow, stopped};
+use crate::flow::{Flow, PacketEvent, Packets, stopped};
 use node::Stage;
 use std::collections::BTreeSet;
 use trace::{EventKind, HostId, Record, What};
@@ -21,8 +21,9 @@ struct Due {
 }
 
 impl HandoffAnalysis<'_> {
-    /// Returns whether this fault caused the loss in a record: it happened during the fault, at its place. At the end of a cut
-    /// wire, ARP finds no neighbor any more, and packets are lost before the wire. A stopped host loses nothing.
+    /// Returns whether this fault caused the loss in a record: it happened during the fault, at its place. At the end
+    /// of a cut wire, ARP finds no neighbor any more, and packets are lost before the wire. A stopped host loses
+    /// nothing.
     pub(super) fn is_lost_by(&self, lost: &Record, fault: &Fault<'_>) -> bool {
         let (What::Lost(iface, _, why) | What::Dropped(iface, _, why)) = &lost.what else { return false };
         let place = (lost.host, *iface);
@@ -58,6 +59,26 @@ impl HandoffAnalysis<'_> {
         lost.filter_map(id).collect()
     }
 
+    /// Returns the datagrams that waited for a fault when the run ended: for a stopped host, or behind a cut link.
+    /// The fault overlaps this range and did not end.
+    pub(super) fn held_by_faults(&self, packets: &Packets, [from, to]: [Instant; 2]) -> Vec<PacketEvent> {
+        let mut open = self.links.faults(from, to);
+        open.retain(|fault| fault.edges[1].2 == NOT_ENDED);
+        if open.is_empty() || packets.held.is_empty() {
+            return Vec::new();
+        }
+        let waits = |record: &Record| match record.what {
+            What::Held(iface, id) => {
+                let is_for = |fault: &Fault<'_>| self.links.waits_at((record.host, iface), fault, record.at);
+                open.iter().any(is_for).then_some(id)
+            }
+            _ => None,
+        };
+        let waiting: BTreeSet<PacketId> =
+            self.between(from, Instant::NEVER).iter().filter_map(waits).collect();
+        packets.held.iter().filter(|held| waiting.contains(&held.packet)).copied().collect()
+    }
+
     /// Returns whether this host signalled, or the sender of the flow retransmitted, without success in this part of an
     /// outage: a fault lost such a packet that was sent in this part. `lost` are the packets that the fault lost.
     pub(super) fn is_in_vain(
@@ -81,7 +102,8 @@ impl HandoffAnalysis<'_> {
         self.between(part.from, part.to).iter().any(|record| match &record.what {
             What::Sent(iface, packet) if *iface != Iface::HOST && lost.contains(&packet.id) => {
                 Control::of(packet).is_some_and(|control| {
-                    // Agents notify each other and the sender of the flow of a new path. Only the sender has to know it.
+                    // Agents notify each other and the sender of the flow of a new path. Only the sender has to know
+                    // it.
                     let is_ends = || self.owners.get(&control.dst).is_some_and(|host| ends.contains(host));
                     let is_about = self.owners.get(&control.about) == Some(&host);
                     is_about && (!control.is_of_route_optimization() || is_ends())
@@ -91,8 +113,9 @@ impl HandoffAnalysis<'_> {
         })
     }
 
-    /// Returns whether a host on the path of the flow was stopped, or a link on it was down, in a gap between two arrivals
-    /// from `last` to `end`, and data of the flow waited for its return for longer than the pace of the flow explains.
+    /// Returns whether a host on the path of the flow was stopped, or a link on it was down, in a gap between two
+    /// arrivals from `last` to `end`, and data of the flow waited for its return for longer than the pace of the flow
+    /// explains.
     pub(super) fn is_delayed(&self, next: &Next<'_>, [last, end]: [Instant; 2]) -> bool {
         let limit = limit(next.packets, last);
         let is_long = |begun: Instant, sent: Instant| end.since(begun.max(sent).max(last).min(end)) > limit;
@@ -115,9 +138,9 @@ impl HandoffAnalysis<'_> {
                 .any(|host| self.links.own_link_lost(host, last, end).iter().any(waits))
     }
 
-    /// Returns when data of the flow were first sent that waited for the end of this fault: they were sent before its end,
-    /// and passed its host, an end of its wire, or a radio in its cell, after it. A source that is stopped has no data that are due. `last` is the last
-    /// arrival before the data that end the gap.
+    /// Returns when data of the flow were first sent that waited for the end of this fault: they were sent before its
+    /// end, and passed its host, an end of its wire, or a radio in its cell, after it. A source that is stopped has
+    /// no data that are due. `last` is the last arrival before the data that end the gap.
     pub(super) fn waits_for(&self, next: &Next<'_>, last: Instant, fault: &Fault<'_>) -> Option<Instant> {
         if fault.ended() >= next.arrival.at || (fault.host() == next.flow.from.host && !fault.is_cut()) {
             return None;
@@ -138,8 +161,9 @@ impl HandoffAnalysis<'_> {
         self.first(fault.ended(), next.arrival.at, is_it).map(|_| due.sent)
     }
 
-    /// Returns the first packet with data that were sent before `until`, and that the receiver did not have at `last`: for a
-    /// stream the packet that ends the gap. Data that a link or an agent kept can arrive after later data.
+    /// Returns the first packet with data that were sent before `until`, and that the receiver did not have at
+    /// `last`: for a stream the packet that ends the gap. Data that a link or an agent kept can arrive after later
+    /// data.
     fn due(&self, next: &Next<'_>, last: Instant, until: Instant) -> Option<Due> {
         let (packets, ending) = (next.packets, next.arrival.packet);
         if packets.is_stream {

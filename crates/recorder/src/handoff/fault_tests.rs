@@ -5,7 +5,8 @@ use crate::run::{Outcome, simulate};
 use scenario::Scenario;
 use wire::{Duration, Instant};
 
-/// A host `lap` with a wire and, if `ROLE` moves it, a radio. It sends questions to `cor`. No other host uses the wire `spare`.
+/// A host `lap` with a wire and, if `ROLE` moves it, a radio. It sends questions to `cor`. No other host uses the
+/// wire `spare`.
 const WIRES: &str = r#"about = "a laptop asks a server over a router"
 duration = "20s"
 [wire.inet]
@@ -111,8 +112,8 @@ fn a_crash_ends_a_stop() {
     assert!(report.contains("cut of wire desk") && !report.contains("not_ended"), "{report}");
 }
 
-/// A radio is out of reach of its cell when a flow begins. The station waits for an answer to ARP, and keeps the first packets until
-/// the radio is back.
+/// A radio is out of reach of its cell when a flow begins. The station waits for an answer to ARP, and keeps the
+/// first packets until the radio is back.
 #[test]
 fn a_wait_for_a_radio_that_loses_nothing_is_a_hole() {
     let outcome = run(RADIO);
@@ -148,8 +149,8 @@ role = [
 ]
 "#;
 
-/// A mobile node decides to change its agent at 4.1 s, and the home agent accepts this at 7.1 s. In between, the wire of the
-/// earlier agent is cut for 1 s.
+/// A mobile node decides to change its agent at 4.1 s, and the home agent accepts this at 7.1 s. In between, the wire
+/// of the earlier agent is cut for 1 s.
 #[test]
 fn a_wait_between_a_decision_and_the_cut_is_a_hole() {
     let outcome = run(OVERLAP);

@@ -1,12 +1,12 @@
 //! Outages without a handoff: a link goes down and comes back in the same cell, an event of the scenario interrupts the
 //! flow, packets are lost in a row, or an agent has lost its state of the host.
 
-use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_ENDED, NOT_UP, is_refusal};
+use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_UP, is_refusal};
 use super::experience::{Experience, Handoff, Outage, Owner};
 use super::moves::{AGENT, AGENT_LOST};
-use super::recovery::{ends_too_early, window};
+use super::recovery::{LEAST, ends_too_early, window};
 use super::stages::{Next, add, latest, share_out};
-use crate::flow::{Due, Flow, FlowEnd, PacketEvent, Packets};
+use crate::flow::{Due, Flow, FlowEnd, PacketEvent, Packets, Wait};
 use node::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
@@ -20,10 +20,10 @@ pub struct Hole {
     pub host: HostId,
     /// The flow's index in [`crate::run::Outcome::flows`].
     pub flow: usize,
-    /// The begin of the hole. If an event of the scenario caused the hole, the hole begins with the event. Otherwise it
-    /// begins when the link of an end went down. If no link went down, or if packets were lost before, it begins with the
-    /// last arrival of new data, or with the flow if nothing had arrived. It does not begin before data were due after the
-    /// last arrival.
+    /// The begin of the hole. If an event of the scenario caused the hole, the hole begins with the event. Otherwise
+    /// it begins when the link of an end went down. If no link went down, or if packets were lost before, it begins
+    /// with the last arrival of new data, or with the flow if nothing had arrived. It does not begin before data were
+    /// due after the last arrival.
     pub from: Instant,
     /// The effect on the receiving application: always [`Experience::Outage`] or [`Experience::Never`].
     pub experience: Experience,
@@ -73,8 +73,8 @@ impl Gap {
         self.end.since(self.due.min(self.end))
     }
 
-    /// Returns whether a loss can belong to this part. Losses up to one `window` before it count too. If the source paused at
-    /// its begin or its end, the packet was sent in this part.
+    /// Returns whether a loss can belong to this part. Losses up to one `window` before it count too. If the source
+    /// paused at its begin or its end, the packet was sent in this part.
     fn has(&self, lost: &PacketEvent, window: Duration, is_stream: bool) -> bool {
         let since = Instant(self.due.0.saturating_sub(window.as_nanos() as u64));
         let is_later = is_stream || self.due == self.last || lost.sent >= self.due;
@@ -99,26 +99,28 @@ impl Charged {
         Self { by_handoffs: by_handoffs.collect(), ..Self::default() }
     }
 
-    /// Charges a hole that began at `from` with a loss. Returns whether the hole counts it: no other hole does. A handoff
-    /// keeps the losses before the hole, and those of packets that were sent before its cut and lost after it.
+    /// Charges a hole that began at `from` with a loss. Returns whether the hole counts it: no other hole does. A
+    /// handoff keeps the losses before the hole. It also keeps those after its cut, if the packet was sent before the
+    /// cut, or if the hole began before the cut, so that it ended there.
     fn charge(&mut self, lost: PacketEvent, from: Instant) -> bool {
-        let is_handoffs = self.by_handoffs.get(&lost).is_some_and(|cut| {
-            let is_before = lost.at < from;
-            is_before || (lost.sent < *cut && lost.at >= *cut)
-        });
+        let is_handoffs = self
+            .by_handoffs
+            .get(&lost)
+            .is_some_and(|cut| lost.at < from || (lost.at >= *cut && (lost.sent < *cut || from < *cut)));
         !is_handoffs && self.by_holes.insert(lost)
     }
 }
 
 impl HandoffAnalysis<'_> {
-    /// Returns all holes of all flows, in the order of time. The losses that belong to holes are removed from `handoffs`.
+    /// Returns all holes of all flows, in the order of time. The losses that belong to holes are removed from
+    /// `handoffs`.
     pub(super) fn holes(&self, handoffs: &mut [Handoff]) -> Vec<Hole> {
         let mut holes = Vec::new();
         for (index, (flow, packets)) in self.traffic.flows.iter().zip(&self.traffic.packets).enumerate() {
             let mut charged = Charged::new(handoffs, index);
             holes.extend(self.holes_of(handoffs, (index, flow, packets), &mut charged));
             for cost in handoffs.iter_mut().flat_map(|one| &mut one.flows).filter(|cost| cost.flow == index) {
-                cost.losses.retain(|lost| !charged.by_holes.contains(lost));
+                cost.keep(|lost| !charged.by_holes.contains(lost));
             }
         }
         holes.sort_by_key(|hole| (hole.from, hole.flow));
@@ -142,15 +144,15 @@ impl HandoffAnalysis<'_> {
             let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
             place += arrival.map_or(0, |arrival| arrival.bytes);
             let limit = limit(packets, last);
-            let mut long = packets.due_in(number).iter().filter(|due| due.span() > limit).peekable();
-            if long.peek().is_none() {
-                continue;
-            }
-            // Losses after a handoff has cut the path belong to the handoff, and earlier losses to the hole.
-            let cut = handoffs.iter().filter(|handoff| is_of(handoff, index, flow, last, end));
-            let next_handoff = cut.min_by_key(|handoff| handoff.cut);
-            let until = next_handoff.map_or(end, |handoff| handoff.cut);
-            for gap in long.map(|due| Gap::new(last, due, [until, end])).filter(|gap| gap.span() > limit) {
+            for due in packets.due_in(number).iter().filter(|due| due.span() > limit) {
+                // Losses after a handoff has cut the path belong to the handoff, and earlier losses to the hole.
+                let cut = handoffs.iter().filter(|handoff| is_of(handoff, index, due));
+                let next_handoff = cut.min_by_key(|handoff| handoff.cut);
+                let until = next_handoff.map_or(end, |handoff| handoff.cut);
+                let gap = Gap::new(last, due, [until, end]);
+                if gap.span() <= limit {
+                    continue;
+                }
                 let Some(lost) = self.lost_in(flow, packets, next.as_ref(), gap) else { continue };
                 let ends = match (next_handoff, &next) {
                     _ if gap.is_pause => Until::Pause,
@@ -170,8 +172,8 @@ impl HandoffAnalysis<'_> {
         holes
     }
 
-    /// Returns the losses in a gap, if packets were lost in it, or if its data waited for a host or a link. Otherwise the gap is
-    /// no hole.
+    /// Returns the losses in a gap, if packets were lost in it, or if its data waited for a host or a link. Otherwise
+    /// the gap is no hole.
     fn lost_in(
         &self,
         flow: &Flow,
@@ -180,20 +182,29 @@ impl HandoffAnalysis<'_> {
         gap: Gap,
     ) -> Option<Vec<PacketEvent>> {
         let Gap { last, due, end, is_pause } = gap;
-        // Packets that wait for a stopped host or behind a cut link until the run ends count as lost.
-        let is_open = |fault: &Fault<'_>| fault.edges[1].2 == NOT_ENDED;
-        let waits = next.is_none() && self.links.faults(last, end).iter().any(is_open);
-        let held = if waits { packets.held.as_slice() } else { &[] };
+        let held = if next.is_none() { self.held_by_faults(packets, [last, end]) } else { Vec::new() };
+        let is_too_early = flow.ended.is_none() && ends_too_early(packets, due, end);
         let is_due = next.is_some()
             || is_pause
-            || (is_pending(flow, packets, held, last)
-                && !ends_too_early(packets, due, end)
+            || (is_pending(flow, packets, &held, last)
+                && !is_too_early
                 && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
         let sent = next.and_then(|next| packets.first_sent(next.place));
-        let lost = if is_due { losses(packets, held, gap, sent) } else { Vec::new() };
+        let further = held.iter().chain(self.lost_questions(flow, packets, gap));
+        let lost = if is_due { losses(packets, further, gap, sent) } else { Vec::new() };
         // A stopped host, and the queue of a link that is down, keep packets and lose none.
         let is_delayed = || next.is_some_and(|next| self.is_delayed(next, [last, end]));
         (!lost.is_empty() || is_delayed()).then_some(lost)
+    }
+
+    /// Returns the losses of the questions that a stream answers, if the sender of a question waited for longer than
+    /// [`limit`] in this gap.
+    fn lost_questions(&self, flow: &Flow, packets: &Packets, gap: Gap) -> &[PacketEvent] {
+        let is_asked = !packets.questions.is_empty() || packets.unread.is_some();
+        let Some((_, questions)) = self.reverse(flow).filter(|_| is_asked) else { return &[] };
+        let waited = questions.waited([gap.due, gap.end], None);
+        let is_long = waited.is_some_and(|wait| wait.span() > limit(packets, gap.last));
+        if is_long { &questions.lost } else { &[] }
     }
 
     /// Returns whether all datagrams after the last arrival were lost on links at random, within at most [`RANDOM`]. A
@@ -258,7 +269,7 @@ impl HandoffAnalysis<'_> {
             Until::Never => stages,
         };
         let owners = self.other_end(host, flow, share_out(from, end, stages));
-        let experience = Experience::Outage(Outage { from, to: end, owners });
+        let experience = Experience::Outage(Outage { from, to: end, due: from, owners });
         Hole { host, flow: index, from, experience, lost: 0 }
     }
 
@@ -315,8 +326,9 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns the scenario event that caused a hole, with its end. The event was at an end of the flow, or the flow
-    /// lost packets during the event for a reason that only events cause, or the data that end the hole, `next`, waited
-    /// at the event's host. Of several, the first at an end of the flow, or at the host that lost packets, is preferred.
+    /// lost packets during the event for a reason that only events cause, or the data that end the hole, `next`,
+    /// waited at the event's host. Of several, one at an end of the flow, or at the host that lost packets, is
+    /// preferred. Of these, it is the one that lasted longest in the gap.
     fn event_of(
         &self,
         flow: &Flow,
@@ -334,15 +346,15 @@ impl HandoffAnalysis<'_> {
             let waits = || next.is_some_and(|next| self.waits_for(next, last, fault).is_some());
             fault.begun() < end && (is_at_end(fault) || loses() || waits())
         });
-        let its_own = |fault: &Fault<'_>| {
+        let is_at_own_host = |fault: &Fault<'_>| {
             let is_its = |host: HostId| is_end(host) || host == fault.host();
             is_at_end(fault)
                 || losses.iter().any(|record| is_its(record.host) && self.is_lost_by(record, fault))
         };
         let overlap = |fault: &Fault<'_>| fault.ended().min(end).since(fault.begun().max(due));
-        let longest =
-            || faults.iter().reduce(|one, other| if overlap(other) > overlap(one) { other } else { one });
-        faults.iter().find(|fault| its_own(fault)).or_else(longest).map(|fault| fault.edges.clone())
+        let longer = |one, other| if overlap(other) > overlap(one) { other } else { one };
+        let own = faults.iter().filter(|fault| is_at_own_host(fault)).reduce(longer);
+        own.or_else(|| faults.iter().reduce(longer)).map(|fault| fault.edges.clone())
     }
 
     /// Returns the first time in a gap in which an end of the flow had no link, and came back before the gap ended.
@@ -367,11 +379,14 @@ fn undetected([from, to]: [Instant; 2], host: HostId) -> Owner {
     Owner { stage: Some(Stage::Detection), from, to, begins, ends, hosts: Some((host, host)) }
 }
 
-/// Returns the longest gap between two arrivals that is no hole: one window; for a stream two windows, because a fast
-/// retransmission takes a round trip.
+/// Returns the longest time with data due that is no hole: one window; for a stream two windows, because a fast
+/// retransmission takes a round trip. The window of a stream does not depend on the pauses of its source.
 pub(super) fn limit(packets: &Packets, last: Instant) -> Duration {
-    let window = window(packets, last);
-    if packets.is_stream { window * 2 } else { window }
+    if !packets.is_stream {
+        return window(packets, last);
+    }
+    let round_trip = packets.round_trip(last).unwrap_or_default();
+    LEAST.max(round_trip).max(packets.pace * 2) * 2
 }
 
 /// Adds the rest of a hole that a pause of the source ends: the link lost or delayed all datagrams until then.
@@ -382,20 +397,26 @@ fn until_pause(end: Boundary, mut stages: Vec<Owner>) -> Vec<Owner> {
     stages
 }
 
-/// Returns whether a hole ended where it began: an event of the scenario cut the path at the instant of the handoff that the
-/// rest of the gap belongs to.
+/// Returns whether a hole ended where it began: an event of the scenario cut the path at the instant of the handoff
+/// that the rest of the gap belongs to.
 fn rounds_to_zero(hole: &Hole) -> bool {
     hole.experience.outage().is_some_and(|outage| outage.span() < SHORTEST)
 }
 
-/// Returns the packets that were lost in a gap. The data that end the gap were first sent at `next`. Lost acknowledgments
-/// count if the sender waited for longer than [`limit`], until the gap ended. Packets in `held` count as lost.
-fn losses(packets: &Packets, held: &[PacketEvent], gap: Gap, next: Option<Instant>) -> Vec<PacketEvent> {
+/// Returns the packets that were lost in a gap. The data that end the gap were first sent at `next`. Lost
+/// acknowledgments count if the sender waited for longer than [`limit`], until the gap ended. The packets in
+/// `further` count as lost too.
+fn losses<'a>(
+    packets: &'a Packets,
+    further: impl Iterator<Item = &'a PacketEvent>,
+    gap: Gap,
+    next: Option<Instant>,
+) -> Vec<PacketEvent> {
     let Gap { last, end, .. } = gap;
     let waited = packets.waited([last, end], next);
-    let is_long = |wait: &crate::flow::Wait| wait.to == end && wait.span() > limit(packets, last);
+    let is_long = |wait: &Wait| wait.to == end && wait.span() > limit(packets, last);
     let acks = waited.filter(is_long).map(|_| &packets.lost_acks);
-    let all = packets.lost.iter().chain(held).chain(acks.into_iter().flatten());
+    let all = packets.lost.iter().chain(further).chain(acks.into_iter().flatten());
     let window = window(packets, last);
     let mut lost: Vec<PacketEvent> =
         all.filter(|lost| gap.has(lost, window, packets.is_stream)).copied().collect();
@@ -403,26 +424,30 @@ fn losses(packets: &Packets, held: &[PacketEvent], gap: Gap, next: Option<Instan
     lost
 }
 
-/// Returns whether a handoff accounts for a gap of a flow in this range, so that the gap is no hole.
-fn is_of(handoff: &Handoff, index: usize, flow: &Flow, from: Instant, to: Instant) -> bool {
-    let is_his = flow.from.host == handoff.host || flow.to.host == handoff.host;
+/// Returns whether the outage of a flow by a handoff has a part of a time in which data were due. A handoff without
+/// an outage has no part of it.
+fn is_of(handoff: &Handoff, index: usize, due: &Due) -> bool {
     let cost = handoff.flows.iter().find(|cost| cost.flow == index);
-    // After its outage a flow can be slow, but it receives data: a gap that begins later is a hole, also if the flow has
-    // not recovered yet.
+    // After its outage a flow can be slow, but it receives data: a gap that begins later is a hole, also if the flow
+    // has not recovered yet.
     let until = match cost.map(|cost| &cost.experience) {
         Some(Experience::Never { .. }) => Instant::NEVER,
         Some(Experience::Outage(outage)) => outage.to,
-        Some(Experience::None | Experience::NotMeasured) | None => handoff.cut,
+        Some(Experience::None | Experience::NotMeasured) | None => return false,
     };
-    is_his && from < until && to >= handoff.cut
+    due.from < until && due.to >= handoff.cut
 }
 
-/// Returns whether the flow is unfinished, and data that was sent never arrived or the sender still waited at the end.
+/// Returns whether data that were sent never arrived, or the sender still waited at the end of the run. An
+/// application can reset a connection before it has received all data; a program resets it when it needs no more
+/// data.
 fn is_pending(flow: &Flow, packets: &Packets, held: &[PacketEvent], last: Instant) -> bool {
+    let is_unfinished = flow.end == FlowEnd::Unfinished;
     let is_missing = if packets.is_stream {
-        packets.first_sent(flow.bytes).is_some() || packets.waits_at(flow.until)
+        let is_missing = packets.first_sent(flow.bytes).is_some() || packets.unread.is_some();
+        is_missing || (is_unfinished && packets.waits_at(flow.until))
     } else {
         packets.lost.iter().chain(held).any(|lost| lost.at > last)
     };
-    flow.end == FlowEnd::Unfinished && is_missing
+    is_missing && (is_unfinished || (flow.end == FlowEnd::Reset && !packets.is_programs))
 }

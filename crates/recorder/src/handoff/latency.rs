@@ -21,6 +21,13 @@ impl HandoffAnalysis<'_> {
         nodes.into_iter().find_map(latency)
     }
 
+    /// Returns since when the last of the switching nodes had the new path. Returns `None` if no record shows the switch.
+    pub(super) fn path_since(&self, host: HostId, cut: Instant, until: Instant) -> Option<Instant> {
+        let switched = self.switching_node(host, cut, until)?;
+        let others = self.correspondents(host, switched, until);
+        others.into_iter().chain([switched]).map(|node| node.at).max()
+    }
+
     /// Returns the round trip between the host and the node that changed the host's mapping: the transit time of the
     /// host's signalling to this node, plus that of a data packet to the host. Returns `None` if a needed record is
     /// missing.

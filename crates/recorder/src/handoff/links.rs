@@ -26,14 +26,16 @@ struct OwnLinks {
 
 /// The faults and links of a run.
 pub(super) struct Links<'a> {
-    /// The faults, in the order of their begin. The second event of a fault that lasted until the run ended is [`NOT_ENDED`].
+    /// The faults, in the order of their begin. The second event of a fault that lasted until the run ended is
+    /// [`NOT_ENDED`].
     faults: Vec<Fault<'a>>,
     hosts: BTreeMap<HostId, OwnLinks>,
     /// The cells of each radio, with the time from which the radio was in the cell or tuned to it.
     cells: BTreeMap<Place, Vec<(Instant, Cell)>>,
     /// The other end of each wire.
     wires: BTreeMap<Place, Place>,
-    /// The interfaces at the ends of each wire that an event of the scenario changes, by the name of the link in events.
+    /// The interfaces at the ends of each wire that an event of the scenario changes, by the name of the link in
+    /// events.
     changed_wires: BTreeMap<String, BTreeSet<Place>>,
     /// The cells that an event of the scenario changes, by the name of the link in events.
     changed_cells: BTreeMap<String, BTreeSet<Cell>>,
@@ -92,8 +94,8 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Returns the faults that overlap this range, in the order of their begin. If a fault lasted until the end of the range,
-    /// its second event is [`NOT_ENDED`].
+    /// Returns the faults that overlap this range, in the order of their begin. If a fault lasted until the end of
+    /// the range, its second event is [`NOT_ENDED`].
     pub(super) fn faults(&self, from: Instant, to: Instant) -> Vec<Fault<'a>> {
         let until = |fault: &Fault<'a>| {
             let mut fault = fault.clone();
@@ -142,7 +144,8 @@ impl<'a> Links<'a> {
         self.changed_wires.get(fault.target).filter(|ends| fault.is_cut() && !ends.is_empty())
     }
 
-    /// Returns whether an interface was a radio or a base station in a cell that this fault cuts, or tuned to such a cell.
+    /// Returns whether an interface was a radio or a base station in a cell that this fault cuts, or tuned to such a
+    /// cell.
     pub(super) fn is_in_cut_cell(&self, place: Place, fault: &Fault<'_>, at: Instant) -> bool {
         let cells = self.changed_cells.get(fault.target).filter(|_| fault.is_cut());
         cells.is_some_and(|cells| self.cell_of(place, at).is_some_and(|cell| cells.contains(&cell)))
@@ -155,6 +158,24 @@ impl<'a> Links<'a> {
         let mut radios =
             self.cells.range((host, Iface::HOST)..=(host, Iface(u16::MAX))).map(|(radio, _)| *radio);
         is_wired || cell().is_some_and(|cell| radios.any(|radio| self.cell_of(radio, at) == Some(cell)))
+    }
+
+    /// Returns whether a packet waits because of a fault: at its host, at a link to this host, or at an end of a cut
+    /// link. Without an interface, the packet is in the node, for example because ARP has no answer.
+    pub(super) fn waits_at(
+        &self,
+        (host, iface): (HostId, Option<Iface>),
+        fault: &Fault<'_>,
+        at: Instant,
+    ) -> bool {
+        let waits = |place: Place| match self.cut_wire(fault) {
+            Some(ends) => ends.contains(&place),
+            None if fault.is_cut() => self.is_in_cut_cell(place, fault, at),
+            None => self.leads_to(place, fault.host(), at),
+        };
+        let own = || self.wires.keys().chain(self.cells.keys()).filter(|place| place.0 == host);
+        let is_at_host = host == fault.host() && !fault.is_cut();
+        is_at_host || iface.map_or_else(|| own().any(|place| waits(*place)), |iface| waits((host, iface)))
     }
 
     fn cell_of(&self, place: Place, at: Instant) -> Option<Cell> {
@@ -225,7 +246,8 @@ fn wires(plan: &Plan, places: &BTreeMap<PortId, Place>) -> BTreeMap<Place, Place
     ends.flat_map(|(one, other)| [(one, other), (other, one)]).collect()
 }
 
-/// Returns the ends of the wires, and the cells, that an event of the scenario changes, by the name of the link in events.
+/// Returns the ends of the wires, and the cells, that an event of the scenario changes, by the name of the link in
+/// events.
 fn changed(
     plan: &Plan,
     places: &BTreeMap<PortId, Place>,

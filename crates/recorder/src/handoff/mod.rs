@@ -84,6 +84,8 @@ mod agent_tests;
 #[cfg(test)]
 mod causes_tests;
 #[cfg(test)]
+mod due_tests;
+#[cfg(test)]
 mod fault_tests;
 #[cfg(test)]
 mod hole_tests;

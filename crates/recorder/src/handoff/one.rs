@@ -5,6 +5,7 @@ use super::cut::Cut;
 use super::experience::{FlowCost, Handoff};
 use super::moves::{How, Move};
 use crate::flow::PacketEvent;
+use node::{Span, Stage};
 use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
 use wire::Instant;
@@ -24,8 +25,10 @@ impl HandoffAnalysis<'_> {
         let cut = self.cut(one, until)?;
         let begun = record.at.min(cut);
         let back = self.back(one, cut, until);
+        let ready = back.map_or(until, |back| self.ready(host, [cut, back, until]));
+        let back = back.unwrap_or(cut);
         let by = if let How::Agent(agent) = one.how { agent.by } else { None };
-        let place = Cut { host, begun, at: cut, back, by, later };
+        let place = Cut { host, begun, at: cut, back, ready, by, later };
         let fails = |r: &Record| {
             r.host == host && matches!(&r.what, What::Marked(mark) if mark.name == node::HANDOFF_FAILED)
         };
@@ -70,9 +73,9 @@ impl HandoffAnalysis<'_> {
         let mut charged: BTreeMap<(usize, PacketEvent), usize> = BTreeMap::new();
         for (index, handoff) in handoffs.iter().enumerate() {
             for (flow, lost) in losses(handoff) {
-                let is_his = self.lost_at(lost).is_some_and(|record| record.host == handoff.host);
+                let is_of_host = self.lost_at(lost).is_some_and(|record| record.host == handoff.host);
                 let owner = charged.entry((flow, *lost)).or_insert(index);
-                if is_his {
+                if is_of_host {
                     *owner = index;
                 }
             }
@@ -80,7 +83,7 @@ impl HandoffAnalysis<'_> {
         for (index, handoff) in handoffs.iter_mut().enumerate() {
             for cost in &mut handoff.flows {
                 let flow = cost.flow;
-                cost.losses.retain(|lost| charged.get(&(flow, *lost)) == Some(&index));
+                cost.keep(|lost| charged.get(&(flow, *lost)) == Some(&index));
             }
         }
     }
@@ -112,13 +115,27 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns the first instant after the cut at which packets can reach the host again: when the radio came up in a
-    /// cell. A tuning radio receives nothing. Frames that the kernel processes while the radio tunes arrived before the
-    /// tuning. Returns the cut if the host can be reached on both paths, or if no record shows that the radio came up.
-    fn back(&self, one: &Move<'_>, cut: Instant, until: Instant) -> Instant {
+    /// cell. A tuning radio receives nothing. Frames that the kernel processes while the radio tunes arrived before
+    /// the tuning. Returns the cut if the host can be reached on both paths, and `None` if no record shows that the
+    /// radio came up.
+    fn back(&self, one: &Move<'_>, cut: Instant, until: Instant) -> Option<Instant> {
         if one.how != How::Radio {
-            return cut;
+            return Some(cut);
         }
         let up = |r: &Record| r.host == one.record.host && matches!(r.what, What::Up(_, Some(_)));
-        self.first(cut, until, up).map_or(cut, |up| up.at)
+        self.first(cut, until, up).map(|up| up.at)
+    }
+
+    /// Returns when the handoff had ended: the host had a link (`back`), and the nodes that switch the path had the
+    /// new path. Returns `until` if it did not end until then.
+    fn ready(&self, host: HostId, [cut, back, until]: [Instant; 3]) -> Instant {
+        let registered = || self.edge(host, cut, until, Span::Ends(Stage::Registration), false);
+        let switched = self.path_since(host, cut, until).or_else(|| registered().map(|record| record.at));
+        let begins = |stage| self.edge(host, cut, until, Span::Begins(stage), false).is_some();
+        match switched {
+            Some(switched) => switched.max(back).min(until),
+            None if [Stage::Detection, Stage::Address, Stage::Registration].into_iter().any(begins) => until,
+            None => back,
+        }
     }
 }

@@ -7,7 +7,7 @@ use wire::{Duration, Instant};
 /// The time before the cut over which the reference goodput is measured.
 pub(super) const BEFORE: Duration = Duration::from_secs(1);
 /// The shortest window over which a flow must have half of the reference goodput again.
-const LEAST: Duration = Duration::from_millis(100);
+pub(super) const LEAST: Duration = Duration::from_millis(100);
 
 /// Returns the window over which a flow must have half of its goodput: one round trip as measured before this instant,
 /// but at least 100 ms and at least two intervals of the flow. In a shorter time, a flow without loss may receive
@@ -20,9 +20,9 @@ pub(super) fn window(packets: &Packets, before: Instant) -> Duration {
 /// Linux's TCP is only 200 ms.
 const RTO_MIN: Duration = Duration::from_secs(1);
 
-/// Returns whether the flow or the run ended (`end`) before the sender of a stream had to retransmit the data that are due
-/// since `due`. The first time-out is three round trips (RFC 6298, section 2, rule 2.2), and at least 1 s. Whether new data
-/// would have come is then unknown.
+/// Returns whether the flow or the run ended (`end`) before the sender of a stream had to retransmit the data that
+/// are due since `due`. The first time-out is three round trips (RFC 6298, section 2, rule 2.2), and at least 1 s.
+/// Whether new data would have come is then unknown.
 pub(super) fn ends_too_early(packets: &Packets, due: Instant, end: Instant) -> bool {
     let timeout = packets.round_trip(due).unwrap_or_default() * 3;
     packets.is_stream && end.since(due.min(end)) <= timeout.max(RTO_MIN)

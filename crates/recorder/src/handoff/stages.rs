@@ -53,7 +53,8 @@ impl<'a> HandoffAnalysis<'a> {
         let open = (opened, flow.from.host, "connection_open".to_owned());
         add(&mut stages, Stage::Recovery, [Some(back), Some(open)]);
         let owners = opens_meanwhile(share_out(cut.at, opened, stages), opened);
-        Outage { from: cut.at, to: opened, owners: self.other_end(cut.host, flow, owners) }
+        let owners = self.other_end(cut.host, flow, owners);
+        Outage { from: cut.at, to: opened, due: cut.at, owners }
     }
 
     /// Assigns the cause link to the parts of an outage in which `host` waited while the other end of the flow had no

@@ -128,8 +128,8 @@ fn a_hole_is_longer_than_the_window() {
     }
 }
 
-/// The source pauses from 4.7 s to 5.1 s. The link loses the last datagrams before the pause and the first ones after it. The
-/// pause is no part of a hole.
+/// The source pauses from 4.7 s to 5.1 s. The link loses the last datagrams before the pause and the first ones after
+/// it. The pause is no part of a hole.
 #[test]
 fn a_pause_of_the_source_divides_a_hole() {
     let outcome = first(&[]);
@@ -299,8 +299,8 @@ fn every_protocol_has_a_latency() {
     }
 }
 
-/// Answers wait for their questions: the host that asks receives nothing until its question arrives. The outage begins with
-/// the cut, and the stall with the next question, or with the last answer, whose acknowledgment was lost.
+/// Answers wait for their questions: the host that asks receives nothing until its question arrives. The outage
+/// begins with the cut, and the stall with the next question, or with the last answer, whose acknowledgment was lost.
 #[test]
 fn a_stall_lasts_as_long_as_the_application_waits() {
     let (file, text) = Scenario::find("evidence/outage").unwrap();

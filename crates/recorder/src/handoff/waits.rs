@@ -5,15 +5,15 @@ use super::analysis::{Boundary, HandoffAnalysis, is_registered, named};
 use super::experience::Owner;
 use super::route::Route;
 use super::stages::{Next, add};
-use crate::flow::{Flow, PacketEvent};
+use crate::flow::{End, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use trace::{Record, What};
 use wire::Instant;
 
 impl HandoffAnalysis<'_> {
-    /// Adds the part in which the sender of a flow waited for the route to the other end, a mobile node that moved too: it
-    /// lasts until the packet that ends the outage could take the route. Returns the end of this part, or `back` if the route
-    /// was ready at `back` already.
+    /// Adds the part in which the sender of a flow waited for the route to the other end, a mobile node that moved
+    /// too: it lasts until the packet that ends the outage could take the route. Returns the end of this part, or
+    /// `back` if the route was ready at `back` already.
     pub(super) fn wait_for_route(
         &self,
         back: Option<Boundary>,
@@ -38,8 +38,8 @@ impl HandoffAnalysis<'_> {
         ready
     }
 
-    /// Returns the record since which the route of the packet that ends the outage leads to its receiver. Returns `None` if the
-    /// receiver is no mobile node, or if no record shows that.
+    /// Returns the record since which the route of the packet that ends the outage leads to its receiver. Returns
+    /// `None` if the receiver is no mobile node, or if no record shows that.
     pub(super) fn route_since(&self, next: &Next<'_>) -> Option<&Record> {
         let departure = self.departure(next)?;
         match self.route(next.flow.to.host, Instant::ZERO, next.arrival.at, &departure) {
@@ -82,15 +82,7 @@ impl HandoffAnalysis<'_> {
         if !next.waits_for_source(back, sent) {
             return None;
         }
-        let (ours, flows) = (next.flow, self.traffic.flows.iter().zip(&self.traffic.packets));
-        let is_reverse = |flow: &Flow| {
-            let ports = |end: crate::flow::End| (end.host, end.at.port());
-            flow.transport == ours.transport
-                && ports(flow.from) == ports(ours.to)
-                && ports(flow.to) == ports(ours.from)
-        };
-        let (reverse, packets) =
-            flows.into_iter().find(|(flow, packets)| packets.is_stream && is_reverse(flow))?;
+        let (reverse, packets) = self.reverse(next.flow)?;
         let arrival = reverse.arrivals.iter().rfind(|arrival| arrival.at > back && arrival.at <= sent)?;
         let (left, _) = self.traffic.origin(arrival.packet, arrival.at)?;
         let repeats =
@@ -99,9 +91,21 @@ impl HandoffAnalysis<'_> {
         is_again.then(|| (arrival.at, reverse.to.host, "question_arrived".to_owned()))
     }
 
+    /// Returns the stream in the reverse direction of the same connection, or `None` if there is none.
+    pub(super) fn reverse(&self, flow: &Flow) -> Option<(&Flow, &Packets)> {
+        let ports = |end: End| (end.host, end.at.port());
+        let is_it = |(other, packets): &(&Flow, &Packets)| {
+            packets.is_stream
+                && other.transport == flow.transport
+                && ports(other.from) == ports(flow.to)
+                && ports(other.to) == ports(flow.from)
+        };
+        self.traffic.flows.iter().zip(&self.traffic.packets).find(is_it)
+    }
+
     /// Assigns the time from `begin` until `end`, in which no data came from the source. If datagrams of the source
-    /// that were sent before `end` were lost until `limit`, the link is the cause until the last loss. For the rest, the source
-    /// is the cause until it sends a datagram that is on its way at `end`.
+    /// that were sent before `end` were lost until `limit`, the link is the cause until the last loss. For the rest,
+    /// the source is the cause until it sends a datagram that is on its way at `end`.
     pub(super) fn source(
         &self,
         mut begin: Boundary,
@@ -130,8 +134,8 @@ impl HandoffAnalysis<'_> {
         }
     }
 
-    /// Returns the last loss of a datagram until `limit`. The datagram was sent after `begin`, or passed the host of `begin`
-    /// after it. If it was lost after `end`, it was sent before `end`.
+    /// Returns the last loss of a datagram until `limit`. The datagram was sent after `begin`, or passed the host of
+    /// `begin` after it. If it was lost after `end`, it was sent before `end`.
     fn lost_between<'p>(
         &self,
         begin: &Boundary,
@@ -149,8 +153,9 @@ impl HandoffAnalysis<'_> {
         next.packets.lost.iter().rfind(passed).filter(|_| !next.packets.is_stream)
     }
 
-    /// Returns when the first datagram was sent that was on its way at `end`: the one that ends the outage, or one that was sent
-    /// after `begin` and arrived or was lost after `end`. Returns `None` if there is none, and for streams.
+    /// Returns when the first datagram was sent that was on its way at `end`: the one that ends the outage, or one
+    /// that was sent after `begin` and arrived or was lost after `end`. Returns `None` if there is none, and for
+    /// streams.
     fn under_way(&self, next: &Next<'_>, begin: Instant, end: Instant) -> Option<Instant> {
         let (packets, receiver) = (next.packets, next.flow.to.host);
         if packets.is_stream {
