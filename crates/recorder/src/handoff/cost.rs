@@ -6,7 +6,7 @@ use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 use super::hole::limit;
 use super::recovery::{BEFORE, Goodput, ends_too_early, window};
 use super::stages::{Next, share_out};
-use crate::flow::{Arrival, Due, Flow, FlowEnd, PacketEvent, Packets};
+use crate::flow::{Arrival, Due, Flow, FlowEnd, PacketEvent, Packets, Sending};
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::{Duration, Instant, PacketId};
@@ -120,8 +120,8 @@ impl HandoffAnalysis<'_> {
             let is_measured = tried && is_pending(flow, packets, cut.at, lost) && !too_early;
             return if is_measured { Experience::Never { from: cut.at } } else { Experience::NotMeasured };
         };
-        let since = if is_spaced { resumed.before } else { due.from.max(resumed.before) };
-        if lost == 0 && arrival.at.since(since) <= limit {
+        let since = if is_spaced { resumed.before } else { self.pending_since(cut, (flow, packets), &due) };
+        if lost == 0 && arrival.at.since(since.max(resumed.before)) <= limit {
             return if was_active { Experience::None } else { Experience::NotMeasured };
         }
         let ending = Next { flow, packets, arrival, place };
@@ -132,6 +132,16 @@ impl HandoffAnalysis<'_> {
         };
         let due_since = due.from.clamp(cut.at, due.to);
         Experience::Outage(Outage { from: cut.at, to: due.to, due: due_since, owners })
+    }
+
+    /// Returns since when data were due that had neither arrived nor been lost at the cut, or were sent after it.
+    fn pending_since(&self, cut: &Cut<'_>, (flow, packets): (&Flow, &Packets), due: &Due) -> Instant {
+        let arrives_later = |sending: &&Sending| {
+            let reached = self.traffic.reached(sending.packet, flow.to.host, Instant::ZERO);
+            reached.is_some_and(|at| at >= cut.at)
+        };
+        let first = packets.sendings.iter().find(arrives_later).filter(|_| !packets.is_stream);
+        first.map_or(due.from, |first| first.at)
     }
 
     /// Returns the causes of an outage that ends at `to` because the source paused.

@@ -140,3 +140,19 @@ fn a_fault_elsewhere_holds_no_datagram() {
     };
     assert_eq!(["b", "home"].map(holes), [0, 1]);
 }
+
+/// A wire loses all datagrams from 4.5 s to 6.01 s, and the mobile node moves at 6.02 s. The lost datagrams are not due after
+/// the cut, and the next one arrives without a delay.
+#[test]
+fn datagrams_that_were_lost_before_the_cut_are_not_due_after_it() {
+    let slow = SOURCE.replace("rate = 50", "rate = 10").replace("\"3s\"", "\"3.001s\"");
+    let moves = r#"moves = [{ at = "6.02s", to = "b" }]"#;
+    let outcome =
+        run(&[(SOURCE, slow.as_str()), ("moves = []", moves)], &[("wire = \"inet\"", "4.5s", "6.01s")]);
+    let report = crate::report::text(&outcome);
+    assert_eq!(costs(&outcome)[0].experience, Experience::NotMeasured, "{report}");
+    let hole = only_hole(&outcome);
+    let flow = &outcome.flows[0];
+    assert_eq!(hole.experience.outage().map(super::Outage::span), Some(flow.longest_stall), "{report}");
+    assert_eq!(hole.lost, flow.lost, "{report}");
+}

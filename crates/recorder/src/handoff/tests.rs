@@ -142,8 +142,9 @@ fn a_pause_of_the_source_divides_a_hole() {
     let (paused, last, first) = (within(4_695..5_095), within(4_495..4_695), within(5_095..5_295));
     let records = outcome.records.iter().filter(|record| match &record.what {
         What::Received(_, packet) | What::Sent(_, packet) => !paused.contains(&packet.id),
-        What::AppSent(id) | What::AppReceived(id) | What::Lost(_, id, _) => !paused.contains(id),
-        What::Dropped(_, id, _) => !paused.contains(id),
+        What::AppSent(id) | What::AppReceived(id) | What::Lost(_, id, _) | What::Dropped(_, id, _) => {
+            !paused.contains(id)
+        }
         _ => true,
     });
     let lose = |record: &Record| match record.what {
