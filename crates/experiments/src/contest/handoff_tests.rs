@@ -4,6 +4,7 @@ use recorder::handoff::{Experience, FlowCost, Handoff, Outage, Recovery};
 use recorder::run::{Outcome, simulate};
 use recorder::segment::carries_data;
 use scenario::Scenario;
+use std::fmt::Debug;
 use trace::{Record, What};
 use wire::{Duration, Iface};
 
@@ -16,6 +17,20 @@ fn run(name: &str, settings: &[&str], seed: u64) -> Outcome {
 /// Returns the handoffs that `run` would have if its records were `records`.
 fn handoffs(run: &Outcome, records: Vec<Record>) -> Vec<Handoff> {
     Outcome::new(run.plan.clone(), run.backend, records, None).handoffs
+}
+
+/// Returns the cut, latency and effects of all handoffs, and the recovery of each flow. Since when data are due is left out: it
+/// depends on data that arrive by the old path after the cut.
+fn effects(all: &[Handoff]) -> Vec<(impl PartialEq + Debug + use<>, Recovery)> {
+    let effect = |handoff: &Handoff, cost: &FlowCost| {
+        let mut experience = cost.experience.clone();
+        if let Experience::Outage(outage) = &mut experience {
+            outage.due = outage.from;
+        }
+        let times = (handoff.begun, handoff.cut, handoff.latency, handoff.round_trip);
+        ((times, experience, cost.lost(), cost.duplicates), cost.recovery)
+    };
+    all.iter().flat_map(|handoff| handoff.flows.iter().map(|cost| effect(handoff, cost))).collect()
 }
 
 #[test]
@@ -31,15 +46,8 @@ fn what_the_stack_had_before_the_cut_ends_no_outage() {
     let after = handoffs(&run, records);
     // The time of recovery is not compared. It depends on the goodput before the handoff, and the inserted read changes
     // this goodput.
-    let costs = |all: &[Handoff]| {
-        let without = |cost: &FlowCost| {
-            let mut cost = cost.clone();
-            cost.recovery = Recovery::Never;
-            cost
-        };
-        all.iter().flat_map(|handoff| handoff.flows.iter().map(without)).collect::<Vec<_>>()
-    };
-    assert_eq!(costs(&after), costs(&run.handoffs));
+    let effects = |all: &[Handoff]| effects(all).into_iter().map(|(effect, _)| effect).collect::<Vec<_>>();
+    assert_eq!(effects(&after), effects(&run.handoffs));
     assert!(after[0].flows[0].recovery.at().is_some());
 }
 
@@ -64,7 +72,7 @@ fn what_is_handed_over_while_the_radio_is_away_ends_no_outage() {
         let index = records.partition_point(|record| record.at <= at);
         records.insert(index, late);
     }
-    assert_eq!(handoffs(&run, records), run.handoffs);
+    assert_eq!(effects(&handoffs(&run, records)), effects(&run.handoffs));
 }
 
 /// A support router relays the question of a host that moved. The host's TCP had sent the question when the path was
@@ -80,7 +88,8 @@ fn a_relayed_question_is_followed_from_its_host() {
         let stall = flow.longest_stall;
         let gap = Duration::from_secs(1);
         assert!(stall > gap && stall < gap + Duration::from_millis(300), "{stall:?}");
-        assert!(stall <= outage.span(), "{:?}", outage.span());
+        // An answer is due since its question was sent, shortly before the cut.
+        assert!(stall <= outage.span() + Duration::from_millis(100), "{:?}", outage.span());
         assert!(outage.owners.iter().all(|owner| owner.name() != "traffic"), "{:?}", outage.owners);
         assert!(cost.lost() > 0 && flow.retransmissions > 0, "{cost:?}");
     }
