@@ -150,7 +150,7 @@ fn read(path: &Path) -> Result<Option<Recorded>, Failure> {
 
 /// Executes the runs that are not recorded yet. Returns the record and the reports.
 fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
-    measuring::warn_of_keys(&args.set);
+    measuring::check_settings(&args.set)?;
     if let Some(varied) = args.set.iter().find(|setting| setting.alternatives().len() > 1) {
         let (path, value) = varied.parts();
         return Err(Failure::Usage(format!(

@@ -44,15 +44,23 @@ impl On {
     }
 }
 
-/// Warns that every user of this machine can read a key on the command line. The run continues: the key of an
-/// experiment may protect nothing.
-pub(crate) fn warn_of_keys(settings: &[Setting]) {
+/// Refuses a key that is set twice: only the last value would apply. Warns that every user of this machine can read a secret key
+/// on the command line. The run continues: the key of an experiment may protect nothing.
+pub(crate) fn check_settings(settings: &[Setting]) -> Result<(), Failure> {
+    if let Some([(path, first), (_, later)]) =
+        scenario::repeated(settings).map(|pair| pair.map(Setting::parts))
+    {
+        return Err(Failure::Usage(format!(
+            "--set {path}={first} and --set {path}={later}: give each key once, or several values for a grid: --set '{path}={first}|{later}'"
+        )));
+    }
     for path in settings.iter().filter(|setting| setting.shows_key()).map(Setting::path) {
         tell!(
             "warning: --set {path}: every user of this machine can read the key on this command line; write it to a file, \
              and use --set {path}=@FILE"
         );
     }
+    Ok(())
 }
 
 /// What a measurement needs: the number of parallel runs, the programs for runs on Linux, and the flag that a signal

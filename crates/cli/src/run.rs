@@ -118,7 +118,7 @@ fn snap(text: &str) -> Result<Snap, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    measuring::warn_of_keys(&args.set);
+    measuring::check_settings(&args.set)?;
     if args.no_records {
         if args.on == On::Linux {
             return Err(Failure::Usage("--no-records is allowed only with --on sim".to_owned()));

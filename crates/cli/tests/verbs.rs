@@ -237,6 +237,16 @@ fn every_failure_has_its_number() {
             "nonsense: unknown scenario; give the path of a file, or a built-in scenario: first,",
         ),
         (&["run", "first", "--set", "station.nonsense=1"], 2, "unknown field"),
+        (
+            &["run", "first", "--set", "radio.retune=1ms", "--set", "radio.retune=2ms"],
+            2,
+            "--set radio.retune=1ms and --set radio.retune=2ms: give each key once",
+        ),
+        (
+            &["agree", "first", "--set", "radio.retune=1ms", "--set", "radio.retune=1ms"],
+            2,
+            "--set radio.retune=1ms and --set radio.retune=1ms: give each key once",
+        ),
         (&["run", "first", "--runs", "0"], 2, "allowed: a whole number from 1 to"),
         (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/PROTOCOL/MOVE/WORKLOAD"),
         (&["run", "first", "--runs", "-1"], 2, "allowed: a whole number from 1 to"),

@@ -18,7 +18,7 @@ pub use event::{PlannedEvent, is_of_event};
 pub use file::{
     BUILT_IN, EventTable, RandomTable, Repetition, Scenario, ScenarioError, Setting, Step, SweepPart,
     SweepTable, did_you_mean, has_keys, host_config, host_config_error, is_shifted, parse_rate, redacted,
-    roles_of, schema, stem, warnings,
+    repeated, roles_of, schema, stem, warnings,
 };
 pub use plan::{HostPlan, Plan, PortPlan};
 pub use program::Program;

@@ -54,7 +54,7 @@ pub enum KeepWhen {
     /// it gets them by the link.
     LinkDown,
     /// The packets of a visitor are kept from its Buffer Control Request with flag B on (draft-mkhalil-mobileip-buffer-00,
-    /// section 4.1).
+    /// section 4.1). A mobile node with `ask_to_keep` sends it.
     Request,
 }
 

@@ -182,7 +182,7 @@ pub struct MobileNodeConfig {
     pub ask_to_keep: bool,
     /// The number of last received packets that the mobile node names to its previous foreign agent, so that they are not sent
     /// again, from 0 to 100; default 0 (draft-mkhalil-mobileip-buffer-00, section 4.5, has no number). Only packets without DF
-    /// are named: others have no unique identification. It needs `smooth_handoff`.
+    /// are named: others have no unique identification. It needs `smooth_handoff`, and agents with `buffer`.
     #[serde(default)]
     #[schemars(range(max = 100))]
     pub named_packets: usize,

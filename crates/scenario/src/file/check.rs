@@ -439,3 +439,7 @@ fn dead_end<'a>(layout: &'a Layout, from: &'a str, peer: &str) -> Option<(&'a st
 #[cfg(test)]
 #[path = "check_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "effect_tests.rs"]
+mod effect_tests;

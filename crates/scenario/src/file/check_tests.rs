@@ -607,7 +607,7 @@ fn a_port_belongs_to_one_server_of_each_transport() {
 }
 
 /// Returns the error of a built-in scenario with `from` replaced by `to`.
-fn refusal_in(name: &str, from: &str, to: &str) -> String {
+pub(super) fn refusal_in(name: &str, from: &str, to: &str) -> String {
     let (_, text) = Scenario::find(name).unwrap();
     assert!(text.contains(from), "{from}");
     let refused = Scenario::plan("f.toml", &text.replacen(from, to, 1), &[], 1);
@@ -665,69 +665,4 @@ fn wrong_keys_of_agents_and_servers_are_refused() {
         let refusal = refusal_in(name, from, to);
         assert!(refusal.contains(expected), "{refusal}");
     }
-}
-
-/// A key without an effect, and values that must agree, are refused where they are written.
-#[test]
-fn mobile_ip_keys_without_effect_are_refused() {
-    let smooth = "smooth_handoff = true";
-    let node = "{ kind = \"mobile-ip/mobile-node\" }";
-    let with = |key: &str| format!("{{ kind = \"mobile-ip/mobile-node\", {key} }}");
-    let buffer = |keys: &str| format!("{smooth}\nbuffer = {{ {keys} }}");
-    let agent = "role = [{ kind = \"mobile-ip/foreign-agent\" }]\n\n[host.b]";
-    for (from, to, expected) in [
-        (smooth, buffer("packets = 0"), "column 22: `mobile-ip.buffer.packets`: must be from 1 to 1000"),
-        (smooth, buffer("max_age = 10"), "column 22: `mobile-ip.buffer.max_age`: "),
-        (smooth, buffer("total_bytes = \"64MiB\""), "expected a whole number, 0 or greater"),
-        (smooth, buffer("drain = \"pace\""), "column 20: `mobile-ip.buffer.drain`: unknown variant `pace`"),
-        (smooth, buffer("rate = \"64kb/s\""), "`mobile-ip.buffer.rate`: needs `drain = \"paced\"`"),
-        (smooth, buffer("size = 1"), "`mobile-ip.buffer.size`: unknown field `size`"),
-        (smooth, "buffer = {}".to_owned(), "`mobile-ip.buffer`: needs `smooth_handoff = true`"),
-        (
-            smooth,
-            format!("{smooth}\ndistributed_keys = true\nreplay = \"nonces\""),
-            "`mobile-ip.distributed_keys`: needs `replay = \"timestamps\"`",
-        ),
-        (smooth, buffer("when = \"request\""), "makes a plan"),
-        (node, with("ask_to_keep = true"), "`host.mobile.role[0].ask_to_keep`: has no effect"),
-        (node, with("distributed_keys = true"), "`host.mobile.role[0].distributed_keys`: has no effect"),
-        (node, with("preference = 1"), "`host.mobile.role[0].preference`: needs `further_interfaces`"),
-        (node, with("make_before_break = false"), "`host.mobile.role[0].make_before_break`: needs"),
-        (
-            agent,
-            agent.replace(" }]", ", numbers = { smooth_flag = 1 } }]"),
-            "`host.a.role[0].numbers`: must be the same for all roles of Mobile IP",
-        ),
-        (smooth, String::new(), "makes a plan"),
-        (
-            "to = \"c\"",
-            "to = \"c\" }], places = [{ name = \"x\", cell = 9".to_owned(),
-            "there is no cell 9; there are: 1, 2, 3, 4",
-        ),
-    ] {
-        let refusal = refusal_in("mobile-ip/smooth-handoff", from, &to);
-        assert!(refusal.contains(expected), "{to}: {refusal}");
-    }
-    let smooth_node = refusal_in("mobile-ip/smooth-handoff", smooth, "");
-    assert!(smooth_node.contains("makes a plan"), "{smooth_node}");
-    let numbers = refusal_in(
-        "mobile-ip/smooth-handoff",
-        agent,
-        &agent.replace(" }]", ", numbers = { update = 17 } }]"),
-    );
-    assert!(numbers.contains("`request` and `update` are both 17"), "{numbers}");
-}
-
-/// A setting of a key of the optional table `buffer` makes the table.
-#[test]
-fn a_setting_makes_the_table_of_kept_packets() {
-    let (_, text) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
-    let with = |setting: &str| Scenario::plan("f.toml", &text, &[setting.parse().unwrap()], 1);
-    let plan = with("mobile-ip.buffer.packets=4").unwrap();
-    assert_eq!(plan.hosts.iter().filter(|host| host.text.contains("packets = 4")).count(), 3);
-    let refusal = with("mobile-ip.buffer.packets=0").unwrap_err().to_string();
-    assert!(
-        refusal.contains("mobile-ip.buffer.packets=0") && refusal.contains("from 1 to 1000"),
-        "{refusal}"
-    );
 }

@@ -85,7 +85,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         }
     }
     check_faults(source, scenario)?;
-    protocol::check_together(&layout, &plan.hosts)
+    protocol::check_together(scenario, &layout, &plan.hosts)
         .map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let placed = Placed { layout: &layout, plan: &plan, wires: &ends_of_wires, segments: &segments };
     plan.events = events.iter().filter_map(|event| resolve(event, &placed)).collect();
@@ -136,7 +136,8 @@ pub(crate) fn warnings(
     scenario: &Scenario,
 ) -> Result<Vec<ScenarioError>, ScenarioError> {
     let (_, layout) = laid_out(source, scenario)?;
-    let found = moves::warnings(scenario, &layout);
+    let mut found = moves::warnings(scenario, &layout);
+    found.extend(protocol::warnings(scenario, &layout));
     Ok(found.iter().map(|(path, problem)| source.at_path(path, problem)).collect())
 }
 

@@ -29,6 +29,15 @@ pub(super) fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
     secret::keys_of(text, settings.iter().flat_map(Setting::keys))
 }
 
+/// Returns the first two settings of the same key; `None` if each key is set once. Only equal paths are found: a role's key may be
+/// set for all hosts, and then again for one of them.
+pub fn repeated(settings: &[Setting]) -> Option<[&Setting; 2]> {
+    settings.iter().enumerate().find_map(|(index, later)| {
+        let first = settings.iter().take(index).find(|earlier| earlier.path == later.path)?;
+        Some([first, later])
+    })
+}
+
 /// Returns whether a setting for `name` applies to a kind of role. The name `station` applies to base stations and to
 /// gateways of Cellular IP. The name `mobile` applies to mobile hosts of Cellular IP and to mobile nodes of Mobile IP.
 fn answers_to(kind: &str, name: &str) -> bool {
@@ -313,6 +322,18 @@ mod tests {
         let refused = format!("mobile.key=@{path}-that-is-not-there").parse::<Setting>().unwrap_err();
         assert!(refused.contains("that-is-not-there: No such file"), "{refused}");
         assert!(!setting.shows_key(), "it is on no command line");
+    }
+
+    #[test]
+    fn a_key_that_is_set_twice_is_found() {
+        let all = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Setting>>();
+        let twice = all(&["mobile.movement=lcs", "radio.retune=5ms", "mobile.movement=ecs|pm"]);
+        assert_eq!(
+            repeated(&twice).map(|pair| pair.map(ToString::to_string)),
+            Some(["mobile.movement=\"lcs\"".to_owned(), "mobile.movement=\"ecs|pm\"".to_owned()])
+        );
+        let once = all(&["mobile.movement=lcs", "host.mobile.role[0].movement=ecs", "mobile.lifetime=9s"]);
+        assert_eq!(repeated(&once), None, "of all hosts, and of one");
     }
 
     #[test]

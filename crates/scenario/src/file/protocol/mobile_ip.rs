@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
-use wire::InterfaceAddress;
+use wire::{InterfaceAddress, Ipv4Addr};
 
 const CORRESPONDENT: &str = "mobile-ip/correspondent";
 
@@ -124,22 +124,12 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
 
 /// Checks the roles of all hosts together: values that must agree, and keys that have no effect because no other host has the
 /// counterpart. An error has the path of the key, and the problem.
-pub(super) fn check_together(hosts: &[HostPlan]) -> Result<(), (String, String)> {
+pub(super) fn check_together(scenario: &Scenario, hosts: &[HostPlan]) -> Result<(), (String, String)> {
     check_numbers(hosts)?;
+    check_correspondents(hosts)?;
     let has = |kind: &str| roles(hosts).any(|(_, role)| role.kind() == kind);
     if !has("mobile-ip/foreign-agent") || !has("mobile-ip/mobile-node") {
         return Ok(());
-    }
-    let asks = |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.ask_to_keep);
-    let keeps = |role: &RoleConfig| {
-        matches!(role, RoleConfig::MobileIpForeignAgent(agent)
-            if agent.buffer.as_ref().is_some_and(|buffer| buffer.when == KeepWhen::Request))
-    };
-    // An agent may keep packets on request although no mobile node asks.
-    let asking = roles(hosts).find(|(_, role)| asks(role));
-    if let Some((path, _)) = asking.filter(|_| !roles(hosts).any(|(_, role)| keeps(role))) {
-        let problem = "has no effect: no foreign agent keeps packets on request: none has `buffer = { when = \"request\" }`";
-        return Err((format!("{path}.ask_to_keep"), problem.to_owned()));
     }
     let requests =
         |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.smooth_handoff);
@@ -158,7 +148,95 @@ pub(super) fn check_together(hosts: &[HostPlan]) -> Result<(), (String, String)>
         hosts,
         (&derives, "distributed_keys", "no foreign agent takes distributed keys"),
         (&takes, "distributed_keys", "no mobile node uses distributed keys"),
+    )?;
+    check_keeping(scenario, hosts)
+}
+
+/// Checks that the keys about kept packets have their counterparts.
+fn check_keeping(scenario: &Scenario, hosts: &[HostPlan]) -> Result<(), (String, String)> {
+    let asks = |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.ask_to_keep);
+    let keeps = |role: &RoleConfig, is_kept: &dyn Fn(KeepWhen) -> bool| {
+        matches!(role, RoleConfig::MobileIpForeignAgent(agent)
+            if agent.buffer.as_ref().is_some_and(|buffer| is_kept(buffer.when)))
+    };
+    counterparts(
+        hosts,
+        (
+            &asks,
+            "ask_to_keep",
+            "no foreign agent keeps packets on request: none has `buffer = { when = \"request\" }`",
+        ),
+        (
+            &|role| keeps(role, &|when| when == KeepWhen::Request),
+            "buffer.when",
+            "no mobile node asks to keep packets; write `ask_to_keep = true` in the role of a mobile node, or `always` or `link-down` here",
+        ),
     )
+    .map_err(|(path, problem)| match path.strip_suffix(".buffer.when") {
+        // All agents have the table of the scenario, unless a role has its own.
+        Some(_) if has_shared_request(scenario) => ("mobile-ip.buffer.when".to_owned(), problem),
+        _ => (path, problem),
+    })?;
+    let names =
+        |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.named_packets > 0);
+    match roles(hosts).find(|(_, role)| names(role)) {
+        Some((path, _)) if !roles(hosts).any(|(_, role)| keeps(role, &|_| true)) => {
+            let problem = "has no effect: no foreign agent keeps packets; write `buffer = { packets = 16 }` in the table [mobile-ip], or remove this key";
+            Err((format!("{path}.named_packets"), problem.to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether the table `[mobile-ip]` says that foreign agents keep packets on request.
+fn has_shared_request(scenario: &Scenario) -> bool {
+    let buffer = scenario.mobile_ip.as_ref().and_then(|shared| shared.buffer.as_ref());
+    buffer.and_then(|buffer| buffer.get("when")?.as_str()) == Some("request")
+}
+
+/// Checks that each correspondent that a home agent informs is a host of the scenario.
+fn check_correspondents(hosts: &[HostPlan]) -> Result<(), (String, String)> {
+    let is_host = |address: Ipv4Addr| hosts.iter().any(|host| host.config.all_addresses().contains(&address));
+    for (path, role) in roles(hosts) {
+        let RoleConfig::MobileIpHomeAgent(agent) = role else { continue };
+        let unknown = agent.correspondents.iter().enumerate().find(|(_, peer)| !is_host(peer.address));
+        if let Some((index, peer)) = unknown {
+            let correspondents = roles(hosts).filter_map(|(_, role)| match role {
+                RoleConfig::MobileIpCorrespondent(config) => Some(config.address.to_string()),
+                _ => None,
+            });
+            let known: Vec<String> = correspondents.collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let problem = format!(
+                "no host of the scenario has the address {}; write that of a host; those with the role `{CORRESPONDENT}` have: {known}",
+                peer.address
+            );
+            return Err((format!("{path}.correspondents[{index}].address"), problem));
+        }
+    }
+    Ok(())
+}
+
+/// Returns a warning for each place that asks for smooth handoffs although requests have nonces. It is no error: a foreign agent then
+/// still knows the mobile node by its association, and a grid may vary one of both keys.
+pub(super) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
+    let shared = scenario.mobile_ip.as_ref();
+    let nonces = Replay::Nonces.name();
+    let asks = |role: &Table| {
+        let own = role.get("home_agent").and_then(|agent| agent.get("replay")).and_then(Value::as_str);
+        let replay = own.or_else(|| shared.map(|shared| shared.replay.name()));
+        let is_smooth = role.get("smooth_handoff").and_then(Value::as_bool);
+        let is_node = role.get("kind").and_then(Value::as_str) == Some("mobile-ip/mobile-node");
+        is_node && is_smooth == Some(true) && replay == Some(nonces)
+    };
+    let of_roles = layout.hosts().flat_map(|(name, host)| {
+        let roles = host.role.iter().enumerate().filter(|(_, role)| asks(role));
+        roles.map(move |(at, _)| format!("host.{name}.role[{at}].smooth_handoff"))
+    });
+    let is_shared = shared.is_some_and(|shared| shared.smooth_handoff && shared.replay == Replay::Nonces);
+    let of_table = is_shared.then(|| "mobile-ip.smooth_handoff".to_owned());
+    let problem = "no handoff is smooth with `replay = \"nonces\"`: a previous agent compares Identifications as times; write `replay = \"timestamps\"`, or remove this key";
+    of_table.into_iter().chain(of_roles).map(|path| (path, problem.to_owned())).collect()
 }
 
 /// All roles of all hosts, each with the path of its table.

@@ -200,9 +200,18 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), (String, String)> {
 }
 
 /// Checks the complete configurations of several hosts together. An error has the path of the key, and the problem.
-pub(crate) fn check_together(layout: &Layout, hosts: &[HostPlan]) -> Result<(), (String, String)> {
-    mobile_ip::check_together(hosts)?;
+pub(crate) fn check_together(
+    scenario: &Scenario,
+    layout: &Layout,
+    hosts: &[HostPlan],
+) -> Result<(), (String, String)> {
+    mobile_ip::check_together(scenario, hosts)?;
     cellular_ip::check_timers(layout, hosts)
+}
+
+/// Returns warnings about keys that have no effect together. Each has the path of its key, and the problem.
+pub(crate) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
+    mobile_ip::warnings(scenario, layout)
 }
 
 /// Fills in one role. A role of an unknown kind does not change; the reader of roles refuses it.

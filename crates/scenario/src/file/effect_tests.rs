@@ -1,0 +1,135 @@
+//! Tests of the keys of Mobile IP that have no effect in a scenario.
+
+use super::tests::refusal_in;
+use crate::Scenario;
+
+/// A key without an effect, and values that must agree, are refused where they are written.
+#[test]
+fn mobile_ip_keys_without_effect_are_refused() {
+    let smooth = "smooth_handoff = true";
+    let node = "{ kind = \"mobile-ip/mobile-node\" }";
+    let with = |key: &str| format!("{{ kind = \"mobile-ip/mobile-node\", {key} }}");
+    let buffer = |keys: &str| format!("{smooth}\nbuffer = {{ {keys} }}");
+    let agent = "role = [{ kind = \"mobile-ip/foreign-agent\" }]\n\n[host.b]";
+    for (from, to, expected) in [
+        (smooth, buffer("packets = 0"), "column 22: `mobile-ip.buffer.packets`: must be from 1 to 1000"),
+        (smooth, buffer("max_age = 10"), "column 22: `mobile-ip.buffer.max_age`: "),
+        (smooth, buffer("total_bytes = \"64MiB\""), "expected a whole number, 576 or greater"),
+        (smooth, buffer("drain = \"pace\""), "column 20: `mobile-ip.buffer.drain`: unknown variant `pace`"),
+        (smooth, buffer("rate = \"64kb/s\""), "`mobile-ip.buffer.rate`: needs `drain = \"paced\"`"),
+        (smooth, buffer("size = 1"), "`mobile-ip.buffer.size`: unknown field `size`"),
+        (smooth, "buffer = {}".to_owned(), "`mobile-ip.buffer`: needs `smooth_handoff = true`"),
+        (
+            smooth,
+            format!("{smooth}\ndistributed_keys = true\nreplay = \"nonces\""),
+            "`mobile-ip.distributed_keys`: needs `replay = \"timestamps\"`",
+        ),
+        (
+            smooth,
+            buffer("when = \"request\""),
+            "column 19: `mobile-ip.buffer.when`: has no effect: no mobile node asks",
+        ),
+        (
+            agent,
+            agent.replace(" }]", ", buffer = { when = \"request\" } }]"),
+            "`host.a.role[0].buffer.when`: has no effect: no mobile node asks to keep packets; write `ask_to_keep = true`",
+        ),
+        (
+            node,
+            with("named_packets = 20"),
+            "`host.mobile.role[0].named_packets`: has no effect: no foreign agent keeps packets; write `buffer =",
+        ),
+        (node, with("ask_to_keep = true"), "`host.mobile.role[0].ask_to_keep`: has no effect"),
+        (node, with("distributed_keys = true"), "`host.mobile.role[0].distributed_keys`: has no effect"),
+        (node, with("preference = 1"), "`host.mobile.role[0].preference`: needs `further_interfaces`"),
+        (node, with("make_before_break = false"), "`host.mobile.role[0].make_before_break`: needs"),
+        (
+            agent,
+            agent.replace(" }]", ", numbers = { smooth_flag = 1 } }]"),
+            "`host.a.role[0].numbers`: must be the same for all roles of Mobile IP",
+        ),
+        (smooth, String::new(), "makes a plan"),
+        (
+            "to = \"c\"",
+            "to = \"c\" }], places = [{ name = \"x\", cell = 9".to_owned(),
+            "there is no cell 9; there are: 1, 2, 3, 4",
+        ),
+    ] {
+        let refusal = refusal_in("mobile-ip/smooth-handoff", from, &to);
+        assert!(refusal.contains(expected), "{to}: {refusal}");
+    }
+    let with_counterparts = |buffer: &str, key: &str| {
+        let (_, text) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
+        let text = text.replacen(smooth, &format!("{smooth}\nbuffer = {buffer}"), 1);
+        Scenario::plan("f.toml", &text.replacen(node, &with(key), 1), &[], 1).map(|_| ())
+    };
+    assert_eq!(with_counterparts("{ when = \"request\" }", "ask_to_keep = true"), Ok(()));
+    assert_eq!(with_counterparts("{}", "named_packets = 20"), Ok(()));
+    let smooth_node = refusal_in("mobile-ip/smooth-handoff", smooth, "");
+    assert!(smooth_node.contains("makes a plan"), "{smooth_node}");
+    let numbers = refusal_in(
+        "mobile-ip/smooth-handoff",
+        agent,
+        &agent.replace(" }]", ", numbers = { update = 17 } }]"),
+    );
+    assert!(numbers.contains("`request` and `update` are both 17"), "{numbers}");
+}
+
+/// A home agent informs hosts of the scenario only. The message has the addresses of those that can be informed.
+#[test]
+fn a_correspondent_that_is_no_host_is_refused() {
+    let (_, text) = Scenario::find("mobile-ip/route-optimization").unwrap();
+    let with = |address: &str| {
+        let key = "000102030405060708090a0b0c0d0e0f";
+        let peer = format!("[{{ address = \"{address}\", spi = 256, key = \"{key}\" }}]");
+        let setting = format!("home-agent.correspondents={peer}").parse().unwrap();
+        Scenario::plan("f.toml", &text, &[setting], 1).map_err(|error| error.to_string())
+    };
+    let plan = Scenario::plan("f.toml", &text, &[], 1).unwrap();
+    let correspondent =
+        plan.hosts.iter().find(|host| host.text.contains("\"mobile-ip/correspondent\"")).unwrap();
+    let own = correspondent.config.own_addresses().unwrap()[0].to_string();
+    assert!(with(&own).is_ok());
+    let refusal = with("10.99.0.1").unwrap_err();
+    let expected = format!(
+        "correspondents[0].address`: no host of the scenario has the address 10.99.0.1; write that of a host; those with the role `mobile-ip/correspondent` have: {own}"
+    );
+    assert!(refusal.contains(&expected), "{refusal}");
+}
+
+/// With nonces, no handoff is smooth. The run continues with a warning where the key is written.
+#[test]
+fn smooth_handoffs_with_nonces_are_a_warning() {
+    let (file, text) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
+    let warnings = |settings: &[&str]| {
+        let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
+        assert!(Scenario::plan(&file, &text, &settings, 1).is_ok());
+        let all = crate::file::warnings(&file, &text, &settings).unwrap();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(warnings(&[]), "");
+    let shared = warnings(&["mobile-ip.replay=nonces"]);
+    assert!(
+        shared.contains("`mobile-ip.smooth_handoff`: no handoff is smooth with `replay = \"nonces\"`"),
+        "{shared}"
+    );
+    let own = warnings(&["mobile-ip.replay=nonces", "mobile-ip.smooth_handoff=false"]);
+    assert_eq!(own, "");
+    let (agent, node) = ("foreign-agent.smooth_handoff=true", "mobile-node.smooth_handoff=true");
+    let own = warnings(&["mobile-ip.replay=nonces", "mobile-ip.smooth_handoff=false", agent, node]);
+    assert!(own.contains("`host.mobile.role[0].smooth_handoff`: no handoff is smooth"), "{own}");
+}
+
+/// A setting of a key of the optional table `buffer` makes the table.
+#[test]
+fn a_setting_makes_the_table_of_kept_packets() {
+    let (_, text) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
+    let with = |setting: &str| Scenario::plan("f.toml", &text, &[setting.parse().unwrap()], 1);
+    let plan = with("mobile-ip.buffer.packets=4").unwrap();
+    assert_eq!(plan.hosts.iter().filter(|host| host.text.contains("packets = 4")).count(), 3);
+    let refusal = with("mobile-ip.buffer.packets=0").unwrap_err().to_string();
+    assert!(
+        refusal.contains("mobile-ip.buffer.packets=0") && refusal.contains("from 1 to 1000"),
+        "{refusal}"
+    );
+}
