@@ -207,7 +207,7 @@ impl StationConfig {
     /// Checks the configuration; the error names the key and what is allowed.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.route_timeout.is_zero() {
-            return Err(ConfigError::new("route_timeout", "must be greater than zero"));
+            return Err(ConfigError::new("route_timeout", "must be greater than zero, for example `9s`"));
         }
         check_network_key(&self.network_key)?;
         if self.delay_exempt.iter().any(|dscp| *dscp > 63) {
@@ -239,7 +239,7 @@ impl MobileConfig {
             return Err(ConfigError::new("stations", "must list at least one base station"));
         }
         if self.route_update_time.is_zero() {
-            return Err(ConfigError::new("route_update_time", "must be greater than zero"));
+            return Err(ConfigError::new("route_update_time", "must be greater than zero, for example `3s`"));
         }
         let known: Vec<&str> = self.stations.iter().map(|station| station.name.as_str()).collect();
         check_moves("station", &known, self.moves.iter().map(|step| (step.at, step.to.as_str())))

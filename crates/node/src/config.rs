@@ -62,7 +62,9 @@ impl serde::de::Visitor<'_> for SpanText {
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Duration, E> {
         let example = number.abs();
-        Err(E::custom(format!("{number} has no unit; write \"{example}ms\", or another time as text")))
+        Err(E::custom(format!(
+            "{number} has no unit; write \"{example}ms\", or another unit: s, us, ns, min"
+        )))
     }
 }
 

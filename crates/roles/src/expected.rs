@@ -4,9 +4,9 @@
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-/// Returns the message `problem` about the value at `path` of a configuration `T`. If the message ends with a type of
+/// Returns the message `problem` about the value at `path` of a configuration or scenario `T`. If the message ends with a type of
 /// Rust, and the schema of the key says more, the message ends with what is allowed.
-pub(crate) fn by_schema<T: JsonSchema>(path: &str, problem: &str) -> String {
+pub fn by_schema<T: JsonSchema>(path: &str, problem: &str) -> String {
     let Some((before, wanted)) = problem.rsplit_once("expected ") else { return problem.to_owned() };
     let mut generator = SchemaGenerator::default();
     let schema = T::json_schema(&mut generator).to_value();
@@ -14,6 +14,7 @@ pub(crate) fn by_schema<T: JsonSchema>(path: &str, problem: &str) -> String {
     let Some(of_key) = find(&schema, &definitions, path) else { return problem.to_owned() };
     let allowed = match wanted {
         "u8" | "u16" | "u32" | "u64" | "usize" => range(of_key),
+        "f32" | "f64" => range_of_fraction(of_key),
         table if table.starts_with("struct ") => example(of_key),
         _ => None,
     };
@@ -26,7 +27,11 @@ fn find<'a>(schema: &'a Value, definitions: &'a Value, path: &str) -> Option<&'a
     for step in path.split(['.', '[']) {
         let inner = match step.strip_suffix(']') {
             Some(_) => here.get("items")?,
-            None => here.get("properties")?.get(step)?,
+            // A table whose keys are names, for example of wires.
+            None => {
+                let key = here.get("properties").and_then(|keys| keys.get(step));
+                key.or_else(|| here.get("additionalProperties").filter(|each| each.is_object()))?
+            }
         };
         here = resolved(inner, definitions);
     }
@@ -51,6 +56,17 @@ fn range(schema: &Value) -> Option<String> {
         None if least == 0 => return None,
         None => format!("a whole number, {least} or greater"),
     })
+}
+
+/// Returns the range of a number that need not be whole; `None` if the schema has no upper limit.
+fn range_of_fraction(schema: &Value) -> Option<String> {
+    let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
+    let most = limit("maximum")?;
+    match (limit("minimum"), limit("exclusiveMinimum")) {
+        (Some(least), _) => Some(format!("a number from {least} to {most}")),
+        (None, Some(least)) => Some(format!("a number above {least} and at most {most}")),
+        (None, None) => Some(format!("a number, at most {most}")),
+    }
 }
 
 /// Returns an example of a table with its required keys.

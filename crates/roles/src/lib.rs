@@ -15,6 +15,7 @@ mod together;
 
 pub use clock::ClockConfig;
 pub use error::{KeyError, NodeError};
+pub use expected::by_schema;
 pub use host::{DaemonConfig, DataPathPlace, HostConfig, InterfaceConfig, ParseViaError, RouteConfig, Via};
 pub use kind::RoleConfig;
 pub use surroundings::Surroundings;

@@ -253,7 +253,7 @@ impl SctpConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |problem| Err(ConfigError::new("sctp", problem));
         if self.rto_min.is_some_and(|rto| rto.is_zero()) {
-            return wrong("`rto_min` must be greater than zero");
+            return wrong("`rto_min` must be greater than zero, for example `1s`");
         }
         if self.sack_delay.is_some_and(|delay| delay > Duration::from_millis(500)) {
             return wrong("`sack_delay` must be at most 500ms (RFC 9260, section 6.2)");
@@ -348,7 +348,11 @@ impl LocationManagerConfig {
             return Err(ConfigError::new("updates", problem));
         }
         let alive = !self.lifetime.is_zero();
-        if alive { Ok(()) } else { Err(ConfigError::new("lifetime", "must be greater than zero")) }
+        if alive {
+            Ok(())
+        } else {
+            Err(ConfigError::new("lifetime", "must be greater than zero, for example `30s`"))
+        }
     }
 
     /// Returns the address and UDP port at which the location manager listens.

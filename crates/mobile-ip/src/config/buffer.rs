@@ -123,7 +123,7 @@ impl Buffering {
             let problem = format!("must be at least {}, the bytes of one visitor", limits.bytes);
             ("buffer.total_bytes", problem)
         } else if self.max_age.is_zero() {
-            ("buffer.max_age", "must be greater than zero".to_owned())
+            ("buffer.max_age", "must be greater than zero, for example `10s`".to_owned())
         } else if self.rate != Self::default().rate && self.drain != Drain::Paced {
             ("buffer.rate", "needs `drain = \"paced\"`: otherwise the packets are sent at once".to_owned())
         } else {

@@ -111,7 +111,7 @@ impl CorrespondentConfig {
         }
         check_replay_window(self.replay_window)?;
         if self.request_before.is_zero() {
-            return Err(ConfigError::new("request_before", "must be greater than zero"));
+            return Err(ConfigError::new("request_before", "must be greater than zero, for example `10s`"));
         }
         check_tunnel_mtu(self.tunnel_mtu)?;
         encapsulation::check(&self.encapsulations)?;

@@ -163,7 +163,7 @@ impl ForeignAgentConfig {
             return Err(ConfigError::new("challenge", problem));
         }
         if self.pending_timeout.is_zero() {
-            return Err(ConfigError::new("pending_timeout", "must be greater than zero"));
+            return Err(ConfigError::new("pending_timeout", "must be greater than zero, for example `7s`"));
         }
         if self.buffer.is_some() && !self.smooth_handoff {
             let problem = "needs `smooth_handoff = true`: without it, kept packets are never sent";

@@ -232,6 +232,7 @@ fn plain(problem: &str) -> String {
     if let Some((before, wanted)) = text.rsplit_once("expected ") {
         let words = match wanted {
             "f32" | "f64" => Some("a number".to_owned()),
+            "a boolean" => Some("true or false".to_owned()),
             unsigned @ ("u8" | "u16" | "u32") => {
                 let bits = unsigned.trim_start_matches('u').parse().unwrap_or(32_u32);
                 Some(format!("a whole number from 0 to {}", (1_u64 << bits) - 1))

@@ -52,7 +52,9 @@ impl Layout {
         let mut hosts = Vec::new();
         for (name, value) in &scenario.host {
             let host = serde_path_to_error::deserialize(value.clone()).map_err(|error| {
-                source.at_path(&format!("host.{name}.{}", error.path()), error.inner().message())
+                let path = error.path().to_string();
+                let problem = roles::by_schema::<Host>(&path, error.inner().message());
+                source.at_path(&format!("host.{name}.{path}"), &problem)
             })?;
             hosts.push((name.clone(), host));
         }

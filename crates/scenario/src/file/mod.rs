@@ -427,6 +427,7 @@ pub(crate) struct Radio {
     pub(crate) at_1m: f64,
     /// The path loss exponent: 2 in free space, up to 6 inside buildings [default: 3].
     #[serde(default = "units::exponent")]
+    #[schemars(range(min = 1, max = 10))]
     pub(crate) exponent: f64,
 }
 
@@ -627,8 +628,10 @@ fn understand<'a>(
     let inlined = if is_inlined { Some(written(&document)?) } else { None };
     phase::shift(&mut document, repetition).map_err(|why| source.at_path("phase", &why))?;
     let text = written(&document)?;
-    let mut scenario = serde_path_to_error::deserialize(toml::Value::Table(document))
-        .map_err(|error| source.at_path(&error.path().to_string(), error.inner().message()))?;
+    let mut scenario = serde_path_to_error::deserialize(toml::Value::Table(document)).map_err(|error| {
+        let path = error.path().to_string();
+        source.at_path(&path, &roles::by_schema::<Scenario>(&path, error.inner().message()))
+    })?;
     chain::expand(&mut scenario).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     Ok((source, scenario, Effective { text, inlined }))
 }

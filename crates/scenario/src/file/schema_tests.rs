@@ -172,3 +172,35 @@ fn each_described_default_of_a_time_is_accepted() {
     check(&schema(), &mut checked);
     assert!(checked > 10, "{checked}");
 }
+
+/// The message of a wrong number says what is allowed: its unit, or its range.
+#[test]
+fn a_wrong_number_is_refused_with_what_is_allowed() {
+    let (_, smooth) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
+    for (text, setting, allowed) in [
+        (FIRST, "cell.2.loss=half", "expected a number from 0 to 1"),
+        (FIRST, "cell.2.loss=2", "must be a probability from 0 to 1"),
+        (FIRST, "cell.2.duplicate=x", "expected a number from 0 to 1"),
+        (FIRST, "cell.2.burst.enter=x", "expected a number from 0 to 1"),
+        (FIRST, "radio.exponent=x", "expected a number from 1 to 10"),
+        (FIRST, "cell.2.beacon.bytes=-1", "expected a whole number from 1 to 2346"),
+        (FIRST, "cell.2.contention.window=x", "expected a whole number from 1 to 32768"),
+        (FIRST, "cell.2.mtu=-1", "expected a whole number from 68 to 65535"),
+        (FIRST, "cell.2.rate=fast", "write a whole number above 0 and b/s, kb/s, Mb/s or Gb/s"),
+        (FIRST, "radio.retune=5", "write \"5ms\", or another unit: s, us, ns, min"),
+        (FIRST, "radio.retune=x", "write a number and ns, us, ms, s or min"),
+        (FIRST, "host.mobile.radios=x", "expected a whole number from 1 to 64"),
+        (FIRST, "host.mobile.tcp.sack=maybe", "expected true or false"),
+        (FIRST, "constant-rate.rate=x", "expected a whole number from 1 to 1000000"),
+        (&smooth, "mobile-ip.buffer.packets=x", "expected a whole number from 1 to 1000"),
+        (&smooth, "mobile-ip.buffer.packets=-1", "expected a whole number from 1 to 1000"),
+        (&smooth, "mobile-ip.buffer.bytes=10kB", "expected a whole number, 576 or greater"),
+        (&smooth, "mobile-ip.buffer.max_age=0s", "must be greater than zero, for example `10s`"),
+        (&smooth, "mobile-node.lifetime=1s", "must be whole seconds, from 3s to 65534s"),
+        (&smooth, "mobile-node.home_first=1", "expected true or false"),
+    ] {
+        let refused = Scenario::plan("f.toml", text, &[setting.parse().unwrap()], 1);
+        let refusal = refused.map_or_else(|error| error.to_string(), |_| "makes a plan".to_owned());
+        assert!(refusal.contains(allowed), "{setting}: {refusal}");
+    }
+}

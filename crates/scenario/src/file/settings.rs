@@ -136,16 +136,26 @@ impl Setting {
             .path
             .split_first()
             .ok_or("a setting has no key; write KEY=VALUE, for example radio.retune=5ms")?;
-        let mut changed = Vec::new();
+        let (mut changed, mut is_role) = (Vec::new(), false);
         for (path, role) in roles_at(document) {
             if role.get("kind").and_then(Value::as_str).is_some_and(|kind| answers_to(kind, first)) {
+                is_role = true;
                 changed.extend(self.set_in(role, rest).into_iter().map(|key| format!("{path}.{key}")));
             }
         }
-        if changed.is_empty() {
-            self.apply_to_path(document).map(|()| vec![self.path.join(".")])
-        } else {
-            Ok(changed)
+        if !changed.is_empty() {
+            return Ok(changed);
+        }
+        let applied = self.apply_to_path(document).map(|()| vec![self.path()]);
+        match rest {
+            // The roles have this name, but no such list, so the message of a path would not fit.
+            [list, key] if is_role => applied.map_err(|_| {
+                format!(
+                    "`{}`: no role `{first}` has a list of tables `{list}`; set the whole value: {first}.{list}={{ {key} = ... }}",
+                    self.path()
+                )
+            }),
+            _ => applied,
         }
     }
 
@@ -293,6 +303,10 @@ mod tests {
         assert_eq!(
             refusal("wir.left.delay=5ms"),
             "`wir.left.delay`: there is no role and no table `wir`, did you mean `wire`?; there are: host, sink, wire"
+        );
+        assert_eq!(
+            refusal("sink.sctp.rto_min=1s"),
+            "`sink.sctp.rto_min`: no role `sink` has a list of tables `sctp`; set the whole value: sink.sctp={ rto_min = ... }"
         );
     }
 

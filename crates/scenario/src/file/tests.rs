@@ -335,7 +335,12 @@ fn settings_reach_every_role_of_a_name_and_values_in_the_file() {
     );
     let plan = set("mobile.moves.kind=semisoft").unwrap();
     assert!(plan.hosts[4].text.contains("semisoft") && !plan.hosts[4].text.contains("hard"));
-    assert!(set("mobile.movez.kind=semisoft").unwrap_err().to_string().contains("no table `mobile`"));
+    assert!(
+        set("mobile.movez.kind=semisoft")
+            .unwrap_err()
+            .to_string()
+            .contains("no role `mobile` has a list of tables `movez`")
+    );
     assert!(set("station.delay_devise=0").unwrap_err().to_string().contains("unknown field `delay_devise`"));
     assert!(set("statoin.delay_device=0").unwrap_err().to_string().contains("there are: cell, cellular-ip"));
     let policy = |name: &str| {

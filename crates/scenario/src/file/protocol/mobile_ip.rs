@@ -288,11 +288,11 @@ fn counterparts(hosts: &[HostPlan], one: Side<'_>, other: Side<'_>) -> Result<()
     }
 }
 
-/// Returns the path of a key in the table `key`, and the problem. The path of an error about the table itself is `.`.
+/// Returns the path of a key in the table `key` of kept packets, and the problem. The path of an error about the table itself is `.`.
 fn below(key: &str, path: &serde_path_to_error::Path, problem: &str) -> (String, String) {
     match path.to_string() {
         path if path == "." => (key.to_owned(), problem.to_owned()),
-        path => (format!("{key}.{path}"), problem.to_owned()),
+        path => (format!("{key}.{path}"), roles::by_schema::<Buffering>(&path, problem)),
     }
 }
 
