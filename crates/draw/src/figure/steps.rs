@@ -10,6 +10,8 @@ const ROW: f64 = 15.0;
 const COLOUR: &str = "#5a5a5a";
 /// The smallest width of a step, in pixels.
 const LEAST: f64 = 2.5;
+/// The length of the arrow at the end of a step that lasts longer than the panel, in pixels.
+const ARROW: f64 = 7.0;
 
 /// The text below a figure with steps.
 pub(super) const READING: &str = "The rows below a panel are steps of the protocol, each from its begin to its end at the host. A part of the outage \
@@ -32,6 +34,11 @@ impl<'a> Steps<'a> {
             }
         }
         Self { rows }
+    }
+
+    /// Returns all steps.
+    pub(super) fn all(&self) -> impl Iterator<Item = &'a Step> {
+        self.rows.iter().flat_map(|(_, steps)| steps).copied()
     }
 
     /// Draws the rows below `frame`; `place` maps an instant to a value on the x axis of `frame`. Returns the frame of
@@ -59,6 +66,11 @@ impl<'a> Steps<'a> {
             for (number, ([from, to], step)) in bars.iter().zip(steps).enumerate() {
                 let style = format!(r#"fill="{COLOUR}""#);
                 svg.rect([*from, top + 3.0, (to - from).max(LEAST), ROW - 6.0], &style);
+                if place(step.to) > below.x.hi {
+                    let (tip, middle, half) = (to + ARROW, top + ROW / 2.0, ROW / 2.0 - 1.0);
+                    let corners = [[*to, middle - half], [tip, middle], [*to, middle + half]];
+                    svg.path(&corners, true, &style);
+                }
                 let span = milliseconds(step.to.since(step.from));
                 let (end, room) = (to.max(from + LEAST) + 4.0, text_width(&span, SMALL));
                 let next = bars.get(number + 1).map_or(below.right(), |[next, _]| *next);

@@ -9,7 +9,7 @@ use super::sequence::{
 };
 use super::steps::Steps;
 use crate::scale::{Range, Ticks};
-use crate::svg::{Anchor, Svg, Text, text_width, wrap};
+use crate::svg::{Anchor, Svg, Text, fit, text_width, wrap};
 use std::cmp::Reverse;
 use wire::{Duration, Instant};
 
@@ -20,8 +20,8 @@ const HEIGHT: f64 = 190.0;
 const GUTTER: f64 = 24.0;
 /// The height of the strip above the frame that names the owners, in pixels.
 const RIBBON: f64 = 16.0;
-/// The longest time that a panel shows after the cut and the outage, not counting the margin. Later losses, and a later
-/// recovery, are not shown.
+/// The longest time that a panel shows after the cut and the outage, not counting the margin. A text names what is later: losses,
+/// the recovery, and the ends of steps.
 const FURTHER: Duration = Duration::from_secs(3);
 
 /// Draws the panels from `top` down. Returns their lower end, and the number of panels for which there was no room.
@@ -116,6 +116,13 @@ impl<'a> Zoom<'a> {
         end = end.max(cost.recovered.unwrap_or(end).min(limit));
         // The panel also shows later losses that belong to the handoff, for at most `FURTHER`.
         end = end.max(cost.lost.iter().max().copied().unwrap_or(end).min(limit));
+        // A step that begins in the panel, for example a registration, also ends in it. So do the steps that follow it.
+        for step in &figure.steps {
+            let is_own = step.host == handoff.host && step.to >= begin;
+            if is_own && step.from <= end + figure.margin {
+                end = end.max(step.to.min(limit));
+            }
+        }
         Some(Self {
             figure,
             flow,
@@ -202,10 +209,7 @@ impl<'a> Zoom<'a> {
         frame.grid(svg, &x_ticks, &y_ticks);
         frame.y_ticks(svg, &y_ticks);
         frame.y_label(svg, self.flow.axis(), self.flow.label_room());
-        let steps = Steps::of(self.figure, |step| {
-            let is_here = step.host.is_empty() || step.host == self.handoff.host;
-            is_here && step.to >= self.from && step.from <= self.to
-        });
+        let steps = self.steps();
         let below = steps.draw(svg, &frame, &x_ticks, |at| self.ms(at));
         below.x_ticks(svg, &x_ticks);
         below.x_label(svg, "time after the handoff (ms)");
@@ -220,7 +224,35 @@ impl<'a> Zoom<'a> {
         if self.explained {
             self.explain(svg, &frame);
         }
+        let later = self.later(&steps);
+        if !later.is_empty() {
+            let style = Text::new(SMALL, Anchor::End).halo().colour("#222222");
+            let text = fit(&format!("later: {}", later.join(", ")), SMALL, width - 8.0);
+            svg.text([frame.right() - 4.0, frame.top + 26.0], style, &text);
+        }
         below.bottom() + 46.0
+    }
+
+    /// Returns the steps of this panel's host, and the events of the scenario, that are in the panel.
+    fn steps(&self) -> Steps<'a> {
+        Steps::of(self.figure, |step| {
+            let is_here = step.host.is_empty() || step.host == self.handoff.host;
+            is_here && step.to >= self.from && step.from <= self.to
+        })
+    }
+
+    /// Returns what belongs to the handoff and is later than the panel, as texts with times after the handoff.
+    fn later(&self, steps: &Steps<'_>) -> Vec<String> {
+        let late = |at: Instant| (at > self.to).then(|| format!("{:.0} ms", self.ms(at)));
+        let own = steps.all().filter(|step| step.host == self.handoff.host);
+        let ends = own.filter_map(|step| Some(format!("end of {} at {}", step.name, late(step.to)?)));
+        let recovered = self.cost.recovered.and_then(late).map(|at| format!("recovery at {at}"));
+        let lost = match self.cost.lost.iter().filter(|at| **at > self.to).count() {
+            0 => None,
+            1 => Some("1 lost packet".to_owned()),
+            more => Some(format!("{more} lost packets")),
+        };
+        ends.chain(recovered).chain(lost).collect()
     }
 
     /// Draws texts about the losses and the first new data, each with a line to the marks. The texts are at the lower
@@ -348,7 +380,7 @@ fn merged(bands: &[Band]) -> Vec<Band> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{Counts, Owner};
+    use crate::figure::{Counts, Owner, Step};
 
     fn handoff(number: usize, at: u64, outage: u64) -> Handoff {
         let (from, to) = (Instant::from_millis(at), Instant::from_millis(at + outage));
@@ -405,5 +437,36 @@ mod tests {
         };
         assert_eq!(end(1500), Instant::from_millis(1650));
         assert_eq!(end(60_000), Instant::from_millis(4250));
+    }
+
+    /// The outage ends after 100 ms. The discovery, and the registration that follows it, last longer. The renewal is later.
+    #[test]
+    fn a_panel_reaches_to_the_end_of_a_registration_and_names_a_later_end() {
+        let panel = |registered: u64| {
+            let step = |name: &str, host: &str, from: u64, to: u64| Step {
+                from: Instant::from_millis(from),
+                to: Instant::from_millis(to),
+                host: host.to_owned(),
+                name: name.to_owned(),
+            };
+            let mut figure = figure(vec![handoff(1, 1000, 100)], Vec::new());
+            figure.steps = vec![
+                step("discovery", "m", 1005, 1600),
+                step("cut", "", 1100, 9000),
+                step("registration", "other", 1100, 9000),
+                step("registration", "m", 1600, registered),
+                step("registration", "m", registered + 1000, registered + 1100),
+            ];
+            let zoom = zooms(&figure).next().unwrap();
+            let mut svg = Svg::new(700.0);
+            zoom.draw(&mut svg, [50.0, 600.0], 0.0, 30.0);
+            (zoom.to.0 / 1_000_000, svg.finish(400.0, "", ""))
+        };
+        let (to, text) = panel(1900);
+        assert_eq!(to, 2050, "the whole registration, and the margin");
+        assert!(text.contains(">300 ms<") && !text.contains("later:"), "{text}");
+        let (to, text) = panel(60_000);
+        assert_eq!(to, 4250, "the limit, and the margin");
+        assert!(text.contains("later: end of registration at 59000 ms<"), "{text}");
     }
 }
