@@ -268,7 +268,7 @@ fn a_leg_of_compare_runs_at_the_phases_of_compare() {
     let repeated = Repeated::of(&leg.name, &[], 1).unwrap();
     let points = crate::contest::points(course, 6, |other| other.name == leg.name);
     for (number, point) in (0..6).zip(points) {
-        let [ours, theirs] = [repeated.plan(number, 6).unwrap(), point.plans(&[]).unwrap().remove(0)];
+        let [ours, theirs] = [repeated.plan(number, 6).unwrap(), point.plan(0, &[]).unwrap()];
         assert_eq!(ours.duration, theirs.duration, "{}", point.label);
         // Then `compare` only switches on the records of the state.
         assert!(theirs.settings.starts_with(&ours.settings), "{}", point.label);

@@ -13,7 +13,7 @@ use wire::{Duration, Instant};
 fn run(name: &str) -> Samples {
     let points = points(course().unwrap(), 1, |leg| leg.name == name);
     let [point] = points.as_slice() else { panic!("{} points for {name}", points.len()) };
-    measure(&simulate(point.plans(&[]).unwrap().remove(0)).unwrap()).unwrap()
+    measure(&simulate(point.plan(0, &[]).unwrap()).unwrap()).unwrap()
 }
 
 fn value(samples: &Samples, metric: &Metric) -> f64 {
@@ -128,7 +128,7 @@ fn who_has_a_course_leaves_at_the_same_instants_as_who_has_a_timetable() {
     let course = course().unwrap();
     let begun = |name: &str| {
         let begun = |point: &Point| {
-            let outcome = simulate(point.plans(&[]).unwrap().remove(0)).unwrap();
+            let outcome = simulate(point.plan(0, &[]).unwrap()).unwrap();
             let [handoff] = outcome.handoffs.as_slice() else { panic!("{:?}", outcome.handoffs) };
             (handoff.begun, handoff.outage().map(|outage| outage.to.since(handoff.begun)))
         };

@@ -212,11 +212,6 @@ impl Point {
         (0..self.count()).map(&mut of).collect()
     }
 
-    /// Returns the plans of all runs of the point, or the first error of [`Self::plan`].
-    pub fn plans(&self, more: &[scenario::Setting]) -> Result<Vec<Plan>, ScenarioError> {
-        (0..self.count()).map(|run| self.plan(run, more)).collect()
-    }
-
     fn number_or_text(&self, name: &str) -> Option<Setting> {
         self.setting.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }

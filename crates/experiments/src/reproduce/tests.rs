@@ -244,14 +244,14 @@ fn the_json_has_the_promised_shape() {
 #[test]
 fn a_run_that_is_not_to_be_believed_is_invalid_and_does_not_hold() {
     let point = &(EXPERIMENTS[0].points)(Scale::Quick)[0];
-    let mut outcome = run_point(point.plans(&[]).unwrap().remove(0), Backend::Sim, &HOW).unwrap();
+    let mut outcome = run_point(point.plan(0, &[]).unwrap(), Backend::Sim, &HOW).unwrap();
     assert!(carry_out::judge_one(point, &outcome).is_valid());
     let late = || vec![Doubt::WallClockSet { process: "b1".to_owned() }];
     outcome.doubts = late();
     assert_eq!(carry_out::judge_one(point, &outcome).validity, Validity::Invalid(late()));
     outcome.ledger.sent += 1;
     assert_eq!(carry_out::judge_one(point, &outcome).validity, Validity::Untrusted(late()));
-    outcome = run_point(point.plans(&[]).unwrap().remove(0), Backend::Sim, &HOW).unwrap();
+    outcome = run_point(point.plan(0, &[]).unwrap(), Backend::Sim, &HOW).unwrap();
     outcome.handoffs.pop();
     assert!(!carry_out::judge_one(point, &outcome).is_valid(), "a repetition is missing");
 }
