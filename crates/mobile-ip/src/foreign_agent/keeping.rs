@@ -13,7 +13,7 @@ use super::buffer::{Buffers, KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_T
 use super::{ForeignAgent, NOT_A_VISITOR, Visit};
 use crate::config::{Buffering, Drain, KeepWhen};
 use crate::mark::HandoffEvent;
-use crate::message::{Asks, BufferControl};
+use crate::message::{Asks, BufferControl, PORT};
 use crate::one_tunnel::OneRoute;
 use node::{
     Action, Aside, Disposition, Expiry, Hop, Lifetime, Outbox, PuntReason, Route, RouteKey, Rx, Value, reason,
@@ -23,7 +23,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use wire::ipv4::{self, Header};
 use wire::{
     Duration, Frame, IcmpError, Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Reason, fragment,
-    ntp_distance,
+    ntp_distance, udp,
 };
 
 /// The reason to drop a kept packet: the visit has ended, and no authenticated update names another care-of address.
@@ -275,12 +275,14 @@ impl ForeignAgent {
         if let Disposition::Drop(reason) = verdict.disposition {
             return self.refused.end(rx.iface, packet, Err(reason), out);
         }
+        let is_message = self.keeper.is_some() && is_message_of_agent(&rx, &packet);
         if !ipv4::decrement_ttl(&mut packet.bytes) {
             return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
         }
         if let Some(visit) = visit
             && let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit))
             && !keeper.drains.contains_key(&visit)
+            && (keeper.when == KeepWhen::LinkDown || !is_message)
         {
             let entry = entry_of(&rx);
             let mut gone = |old, why| discard(old, why, out);
@@ -537,6 +539,14 @@ impl ForeignAgent {
             self.drain_one(now, visit, out);
         }
     }
+}
+
+/// Returns whether a packet is a message of the agent at the begin of its tunnel: the Binding Acknowledge of a previous agent. If it
+/// is lost, the mobile node repeats its Binding Update. So it must not replace data.
+fn is_message_of_agent(rx: &Rx, packet: &Packet) -> bool {
+    let Header { src, dst, .. } = rx.header;
+    let datagram = || udp::Datagram::parse(rx.payload(packet), src, dst);
+    src == entry_of(rx) && datagram().is_ok_and(|datagram| datagram.src_port == PORT)
 }
 
 /// Returns the source of the tunnel out of which a packet came.

@@ -655,3 +655,29 @@ fn a_packet_that_was_kept_after_the_visitor_had_ended_it_is_dropped() {
     assert_eq!(bench.control(Asks::Stop, 6, &[]), ["kept_unwanted 2"]);
     assert_eq!(bench.held(), [0_u64; 0]);
 }
+
+/// The Binding Acknowledge of a previous agent comes out of the tunnel of that agent. It is delivered, and takes no place in the ring.
+/// Data of the agent's host do, and so do datagrams of other hosts.
+#[test]
+fn a_message_of_the_agent_at_the_tunnel_takes_no_place_of_data() {
+    let arrive = |bench: &mut Bench, src: Ipv4Addr, port: u16| {
+        bench.packets += 1;
+        let [src, dst] = [SocketAddrV4::new(src, port), SocketAddrV4::new(HOST, PORT)];
+        let packet =
+            Packet { id: PacketId(bench.packets), ..Packet::new(Mac::ZERO, udp::packet(src, dst, &[0; 40])) };
+        let rx = Rx::parse(Iface(2), PuntReason::Action, &packet).unwrap();
+        let rx = Rx { tunnel: Some((HOME_AGENT, OWN)), ..rx };
+        bench.agent.handle(bench.now, Input::Packet(rx, packet), &mut bench.out);
+        bench.effects()
+    };
+    let mut bench = Bench::new("");
+    assert_eq!(bench.data(100, 64, None), ["link 1"]);
+    assert_eq!(arrive(&mut bench, HOME_AGENT, PORT), ["link 2"], "the data stay");
+    assert_eq!(arrive(&mut bench, HOME_AGENT, 9000), ["kept_replaced 1", "link 3"], "data of the host");
+    assert_eq!(arrive(&mut bench, SENDER, PORT), ["kept_replaced 3", "link 4"], "of another host");
+    // While the link is down, a packet is kept instead of being sent, also a message.
+    let mut bench = Bench::new("when = \"link-down\", packets = 2");
+    bench.agent.link_changed(false, &mut bench.out);
+    assert_eq!(arrive(&mut bench, HOME_AGENT, PORT), ["punt"]);
+    assert_eq!(bench.agent.keeper.as_ref().map(Keeper::packets), Some(1));
+}
