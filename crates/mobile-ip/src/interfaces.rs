@@ -4,7 +4,7 @@
 //! Movement detection decides which agent of an interface is used. This choice is above it: it decides which interface is
 //! used. It has no state: [`choose`] decides from the preferences, and from since when each interface is usable.
 
-use crate::agents::Agents;
+use crate::agents::{Agent, Agents};
 use crate::config::{CareOf, FurtherInterface};
 use crate::message::{ALL_ROUTERS, Solicitation};
 use node::{Outbox, Rng, Value};
@@ -106,9 +106,19 @@ impl NodeInterface {
         self.weakest.is_some_and(|weakest| self.signal.is_some_and(|signal| signal < weakest))
     }
 
+    /// Returns whether an agent was heard since the link came up. Another one may be out of reach now.
+    pub(crate) fn has_heard(&self, known: &Agent) -> bool {
+        known.heard >= self.linked
+    }
+
+    /// Returns an agent that was heard since the link came up; `None` if it was not.
+    pub(crate) fn heard(&self, agent: Ipv4Addr) -> Option<&Agent> {
+        self.agents.get(agent).filter(|known| self.has_heard(known))
+    }
+
     /// Returns whether an agent that the node can register with was heard since the link came up, and has not expired.
     pub(crate) fn has_agent(&self, home_agent: Ipv4Addr) -> bool {
-        let mut heard = self.agents.iter().filter(|(_, known)| known.heard >= self.linked);
+        let mut heard = self.agents.iter().filter(|(_, known)| self.has_heard(known));
         self.mac.is_some() && heard.any(|(who, _)| self.agents.is_usable(who, home_agent))
     }
 

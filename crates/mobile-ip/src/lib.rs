@@ -26,7 +26,6 @@ mod binding;
 mod clock;
 pub mod config;
 pub mod correspondent;
-mod departure;
 mod encapsulation;
 pub mod foreign_agent;
 pub mod home_agent;
@@ -46,6 +45,7 @@ mod registrar;
 mod reply_counts;
 mod signals;
 mod tunnels;
+mod unacknowledged;
 mod under_way;
 
 pub use correspondent::Correspondent;

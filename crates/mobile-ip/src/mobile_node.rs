@@ -21,7 +21,6 @@ mod vertical;
 
 use crate::agents::{Agent, AgentChange, offered};
 use crate::config::{Associations, MobileNodeConfig, Movement, ReverseTunnel};
-use crate::departure::Settings;
 use crate::encapsulation;
 use crate::home_agents::HomeAgents;
 use crate::interfaces::NodeInterface;
@@ -33,6 +32,7 @@ use crate::refusal;
 use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
 use crate::signals::Signals;
 use crate::tunnels::Tunnels;
+use crate::unacknowledged::Settings;
 use node::config::{ConfigError, Interfaces};
 use node::{
     Action, Announcer, Class, Hop, Input, Listen, Neighbor, Outbox, Refusals, Rng, Role, RouteKey, Rx,
@@ -237,7 +237,7 @@ impl MobileNode {
         if offered(&advertisement).is_some_and(is_none) {
             return Err(IMPLAUSIBLE_AGENT);
         }
-        let known = heard_on.agents.get(agent).filter(|known| known.heard >= heard_on.linked);
+        let known = heard_on.heard(agent);
         if known.is_some_and(|known| known.mac != mac) {
             return Err(ANOTHER_LINK_ADDRESS);
         }
@@ -319,7 +319,7 @@ impl MobileNode {
         if self.attached == Some(agent) {
             self.used.solicit_at = None;
             self.detected(agent, out);
-            self.time_departures(); // overdue Binding Updates have waited for a link
+            self.time_updates(); // overdue Binding Updates have waited for a link
         }
         match decision {
             Decision::Register(agent, why) => {
@@ -347,7 +347,7 @@ impl MobileNode {
     /// Records the end of movement detection if the agent was heard since the link came up. A timer can choose an agent
     /// that was heard before, and that may be out of reach now.
     fn detected_if_heard(&mut self, agent: Ipv4Addr, out: &mut Outbox) {
-        if self.used.agents.get(agent).is_some_and(|known| known.heard >= self.used.linked) {
+        if self.used.heard(agent).is_some() {
             self.detected(agent, out);
         }
     }
@@ -509,7 +509,7 @@ impl MobileNode {
     /// came up.
     fn is_registered_by(&self, agent: &Agent) -> bool {
         let holds = agent.care_of.is_some() && agent.care_of == self.registrar.care_of();
-        holds && self.used.mac.is_some() && agent.heard >= self.used.linked
+        holds && self.used.mac.is_some() && self.used.has_heard(agent)
     }
 
     /// Removes the agent in `kept`, if there is one. From now on, packets are dropped with [`NO_AGENT`].
@@ -537,7 +537,7 @@ impl MobileNode {
         }
         self.timers.set(Timer::Retry, retry);
         self.timers.stop(Timer::Renew);
-        self.follow_departures(now, out);
+        self.follow_updates(now, out);
     }
 
     fn registration(
@@ -679,7 +679,7 @@ impl MobileNode {
                 Timer::Retry => self.retry(now, out),
                 Timer::Renew => self.renew(now, out),
                 Timer::Expire => self.expire(now, out),
-                Timer::Update => self.follow_departures(now, out),
+                Timer::Update => self.follow_updates(now, out),
                 Timer::HomeAddress => self.repeat_home_address(out),
                 Timer::Interface => {} // the interfaces are reviewed after each input
             }

@@ -3,7 +3,6 @@
 
 use crate::clock::Clock;
 use crate::config::{Associations, Replay};
-use crate::departure::{self, AgentKeys, Departures, Settings};
 use crate::encapsulation::{self, ALTERNATES};
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
@@ -12,6 +11,7 @@ use crate::message::{
 };
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
+use crate::unacknowledged::{self, AgentKeys, Settings, UnacknowledgedUpdates};
 use node::{Rng, Value};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
@@ -166,7 +166,7 @@ pub(crate) struct Registrar {
     current: Option<Held>,
     smooth: Settings,
     /// The smooth handoffs that previous agents have not acknowledged.
-    departures: Departures,
+    unacknowledged: UnacknowledgedUpdates,
     /// The last foreign agent that got a request since one was accepted, if it is not that of the registration.
     asked: Option<Ipv4Addr>,
     /// The distributed keys with the agent of the registration and with `asked`.
@@ -213,7 +213,7 @@ impl Registrar {
             expected: expected_round_trip,
             current: None,
             smooth,
-            departures: Departures::default(),
+            unacknowledged: UnacknowledgedUpdates::default(),
             asked: None,
             keys: AgentKeys::default(),
         }
@@ -225,8 +225,8 @@ impl Registrar {
     }
 
     /// Returns the smooth handoffs that previous agents have not acknowledged.
-    pub(crate) const fn departures(&mut self) -> &mut Departures {
-        &mut self.departures
+    pub(crate) const fn unacknowledged(&mut self) -> &mut UnacknowledgedUpdates {
+        &mut self.unacknowledged
     }
 
     /// Returns the foreign agent that the node leaves by registering with the target, and the association with it; `None` if no
@@ -256,7 +256,7 @@ impl Registrar {
         let association = self.association_with(held.agent)?.clone();
         let (ends, identification) = ([self.home, held.agent], self.identification(now));
         let numbers = self.smooth.numbers;
-        Some(departure::control(Asks::Keep, ends, identification, Vec::new(), &association, &numbers))
+        Some(unacknowledged::control(Asks::Keep, ends, identification, Vec::new(), &association, &numbers))
     }
 
     pub(crate) const fn clock(&self) -> Clock {
@@ -441,9 +441,9 @@ impl Registrar {
         if encapsulating && flags.has(RequestFlags::REVERSE) {
             request.extensions.push(Extension::encapsulating_delivery());
         }
-        self.departures.asks(agent);
+        self.unacknowledged.asks(agent);
         if let Some((previous, association)) = self.leaves() {
-            let extension = self.departures.begin(now, previous, &request, &association, &self.smooth);
+            let extension = self.unacknowledged.begin(now, previous, &request, &association, &self.smooth);
             if agent != home_agent && names_previous(self.attempts) {
                 request.extensions.push(extension);
             }
@@ -594,7 +594,7 @@ impl Registrar {
             let (agent, is_co_located) = (target.agent, target.is_co_located);
             let key = self.pending.take().and_then(|pending| pending.key);
             // The node is back, so the agent does not need the Binding Update any more.
-            self.departures.end(agent);
+            self.unacknowledged.end(agent);
             self.keys.hold(key.map(|key| (agent, key)));
             (self.attempts, self.is_denied, self.asked) = (0, false, None);
             self.followed.clear();

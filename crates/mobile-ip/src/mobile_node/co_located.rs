@@ -43,20 +43,14 @@ impl MobileNode {
 
     /// Registers with the care-of address that is usable now. At home, the node does not use it.
     pub(super) fn own_address_ready(&mut self, now: Instant, out: &mut Outbox) {
-        let heard = |agent: &Ipv4Addr| {
-            self.used.agents.get(*agent).is_some_and(|known| known.heard >= self.used.linked)
-        };
-        let present = self.attached.filter(heard);
+        let present = self.attached.filter(|agent| self.used.heard(*agent).is_some());
         if self.used.mac.is_none() || present.is_some_and(|agent| self.is_home_agent(agent)) {
             return;
         }
         self.used.agents.uses = Uses::Required;
         self.used.detecting = false; // the network was detected before the address was acquired
-        let heard = self
-            .used
-            .agents
-            .iter()
-            .filter(|(who, known)| known.heard >= self.used.linked && self.is_usable(*who));
+        let all = self.used.agents.iter();
+        let heard = all.filter(|(who, known)| self.used.has_heard(known) && self.is_usable(*who));
         match heard.max_by_key(|(who, known)| (known.heard, *who)).map(|(who, _)| who) {
             Some(agent) => {
                 // The agent was heard before: no solicitation is due, and its next advertisement is no new one.
@@ -107,8 +101,7 @@ impl MobileNode {
     /// node should not broadcast ARP requests (RFC 5944, sections 4.2.1 and 4.6).
     fn fix_router(&mut self, out: &mut Outbox) {
         let router = self.own.router().filter(|router| self.attached != Some(*router));
-        let heard = |router| self.used.agents.get(router).filter(|known| known.heard >= self.used.linked);
-        let known = router.and_then(|router| Some((router, heard(router)?.mac)));
+        let known = router.and_then(|router| Some((router, self.used.heard(router)?.mac)));
         if self.fixed == known.map(|(router, _)| router) {
             return;
         }

@@ -67,8 +67,8 @@ impl MobileNode {
         }
         let numbers = self.config.numbers;
         let named = self.received.0.iter().copied();
-        let departure = self.registrar.departures().last();
-        let message = departure.and_then(|departure| departure.names(self.home, named, &numbers));
+        let update = self.registrar.unacknowledged().last();
+        let message = update.and_then(|update| update.names(self.home, named, &numbers));
         if let Some(bytes) = message {
             out.send(self.used.iface, Packet::new(mac, bytes));
         }

@@ -1,47 +1,46 @@
 //! Smooth handoffs of a mobile node: the repetitions of the Binding Update, and its acknowledgement.
 
 use super::{MobileNode, Timer};
-use crate::departure::{Departure, STALE_ACKNOWLEDGE};
 use crate::mark::HandoffEvent;
 use crate::message::Binding;
 use crate::refusal;
+use crate::unacknowledged::{STALE_ACKNOWLEDGE, UnacknowledgedUpdate};
 use node::{Outbox, Rx};
 use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
 impl MobileNode {
     /// Sends the Binding Updates to previous agents that are due, and sets the time of the next one. Without a link, they wait for the
     /// next one. Ends the handoffs from agents that do not forward packets any more.
-    pub(super) fn follow_departures(&mut self, now: Instant, out: &mut Outbox) {
+    pub(super) fn follow_updates(&mut self, now: Instant, out: &mut Outbox) {
         let agent = self.agent_in_reach();
         let (home, numbers) = (self.home, self.config.numbers);
-        let departures = self.registrar.departures();
-        if let Some((previous, care_of)) = departures.last().and_then(Departure::take_new) {
+        let updates = self.registrar.unacknowledged();
+        if let Some((previous, care_of)) = updates.last().and_then(UnacknowledgedUpdate::take_new) {
             out.mark(HandoffEvent::PreviousNamed { previous, care_of }.into());
         }
-        departures.end_old(now);
+        updates.end_old(now);
         if let Some((by, mac)) = agent {
-            for departure in departures.due_at(now, by) {
-                let previous = departure.previous;
-                let (bytes, attempt) = departure.repeat(now, home, &numbers);
+            for update in updates.due_at(now, by) {
+                let previous = update.previous;
+                let (bytes, attempt) = update.repeat(now, home, &numbers);
                 out.send(self.used.iface, Packet::new(mac, bytes));
                 out.mark(HandoffEvent::UpdateRepeated { previous, attempt }.into());
             }
         }
-        self.time_departures();
+        self.time_updates();
     }
 
     /// Returns the agent by which Binding Updates are sent, and its link address; `None` without a link, or if the agent was not heard
     /// since the link came up.
     fn agent_in_reach(&self) -> Option<(Ipv4Addr, Mac)> {
         let agent = self.attached.filter(|_| self.used.mac.is_some())?;
-        let known = self.used.agents.get(agent).filter(|known| known.heard >= self.used.linked)?;
-        Some((agent, known.mac))
+        Some((agent, self.used.heard(agent)?.mac))
     }
 
     /// Sets the time of the next Binding Update, or of the end of a handoff.
-    pub(super) fn time_departures(&mut self) {
+    pub(super) fn time_updates(&mut self) {
         let by = self.agent_in_reach().map(|(agent, _)| agent);
-        match self.registrar.departures().due(by) {
+        match self.registrar.unacknowledged().due(by) {
             Some(due) => self.timers.set(Timer::Update, due),
             None => self.timers.stop(Timer::Update),
         }
@@ -65,13 +64,13 @@ impl MobileNode {
             Err(malformed) => return Some(Err(malformed.into())),
         };
         let previous = rx.header.src;
-        let departures = self.registrar.departures();
-        let Some(departure) = departures.of(previous) else { return Some(Err(STALE_ACKNOWLEDGE)) };
-        if let Err(reason) = departure.acknowledged(&message, &numbers) {
+        let updates = self.registrar.unacknowledged();
+        let Some(update) = updates.of(previous) else { return Some(Err(STALE_ACKNOWLEDGE)) };
+        if let Err(reason) = update.acknowledged(&message, &numbers) {
             return Some(Err(reason));
         }
-        departures.end(previous);
-        self.time_departures();
+        updates.end(previous);
+        self.time_updates();
         out.mark(HandoffEvent::UpdateAcknowledged { previous, status: message.status.0 }.into());
         Some(Ok(()))
     }

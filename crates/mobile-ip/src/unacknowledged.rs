@@ -84,14 +84,15 @@ impl AgentKeys {
     }
 }
 
-/// The handoffs from foreign agents that have not acknowledged them, the oldest first. Each agent forwards to the next one: the
-/// Binding Update for an earlier agent has the care-of address to which the mobile node moved from there.
+/// The Binding Updates that previous foreign agents have not acknowledged, the oldest first: one for each handoff. Each agent
+/// forwards to the next one: the Binding Update for an earlier agent has the care-of address to which the mobile node moved from
+/// there.
 #[derive(Debug, Default)]
-pub(crate) struct Departures(Vec<Departure>);
+pub(crate) struct UnacknowledgedUpdates(Vec<UnacknowledgedUpdate>);
 
-impl Departures {
-    /// Begins or continues the handoff from `previous`, as [`Departure::begin`] does. Returns the extension for the new agent. If
-    /// more than [`FOLLOWED`] handoffs wait, the oldest is forgotten. At home, those before `previous` are forgotten: the packets that
+impl UnacknowledgedUpdates {
+    /// Begins or continues the handoff from `previous`, as [`UnacknowledgedUpdate::begin`] does. Returns the extension for the new
+    /// agent. If more than [`FOLLOWED`] handoffs wait, the oldest is forgotten. At home, those before `previous` are forgotten: the packets that
     /// they would save go to an agent that forwards nothing.
     pub(crate) fn begin(
         &mut self,
@@ -108,8 +109,9 @@ impl Departures {
         } else if self.0.len() >= FOLLOWED {
             self.0.remove(0);
         }
-        let (departure, extension) = Departure::begin(now, before, previous, request, association, settings);
-        self.0.push(departure);
+        let (entry, extension) =
+            UnacknowledgedUpdate::begin(now, before, previous, request, association, settings);
+        self.0.push(entry);
         extension
     }
 
@@ -121,41 +123,45 @@ impl Departures {
 
     /// Forgets the handoff from an agent: the mobile node is back, or the agent has acknowledged it.
     pub(crate) fn end(&mut self, agent: Ipv4Addr) {
-        self.0.retain(|departure| departure.previous != agent);
+        self.0.retain(|entry| entry.previous != agent);
     }
 
     /// Forgets the handoffs from agents that do not forward packets any more.
     pub(crate) fn end_old(&mut self, now: Instant) {
-        self.0.retain(|departure| departure.ends > now);
+        self.0.retain(|entry| entry.ends > now);
     }
 
     /// Returns the handoff from an agent; `None` if it has acknowledged the handoff, or there was none.
-    pub(crate) fn of(&self, agent: Ipv4Addr) -> Option<&Departure> {
-        self.0.iter().find(|departure| departure.previous == agent)
+    pub(crate) fn of(&self, agent: Ipv4Addr) -> Option<&UnacknowledgedUpdate> {
+        self.0.iter().find(|entry| entry.previous == agent)
     }
 
     /// Returns the last handoff; `None` if none waits.
-    pub(crate) fn last(&mut self) -> Option<&mut Departure> {
+    pub(crate) fn last(&mut self) -> Option<&mut UnacknowledgedUpdate> {
         self.0.last_mut()
     }
 
     /// Returns the handoffs whose Binding Update is to be sent now by the agent `by`. None is sent to that agent itself: the mobile
     /// node is back, or about to register there.
-    pub(crate) fn due_at(&mut self, now: Instant, by: Ipv4Addr) -> impl Iterator<Item = &mut Departure> {
-        self.0.iter_mut().filter(move |departure| departure.due <= now && departure.previous != by)
+    pub(crate) fn due_at(
+        &mut self,
+        now: Instant,
+        by: Ipv4Addr,
+    ) -> impl Iterator<Item = &mut UnacknowledgedUpdate> {
+        self.0.iter_mut().filter(move |entry| entry.due <= now && entry.previous != by)
     }
 
     /// Returns when the next Binding Update is sent again by the agent `by` (`None` without a link), or the next handoff ends; `None` if
     /// none waits.
     pub(crate) fn due(&self, by: Option<Ipv4Addr>) -> Option<Instant> {
-        let can_send = |one: &Departure| by.is_some_and(|by| by != one.previous);
+        let can_send = |one: &UnacknowledgedUpdate| by.is_some_and(|by| by != one.previous);
         self.0.iter().map(|one| if can_send(one) { one.due.min(one.ends) } else { one.ends }).min()
     }
 }
 
-/// The handoff from a foreign agent that has not acknowledged it.
+/// The Binding Update of a handoff that the previous foreign agent has not acknowledged.
 #[derive(Debug)]
-pub(crate) struct Departure {
+pub(crate) struct UnacknowledgedUpdate {
     pub(crate) previous: Ipv4Addr,
     association: Association,
     /// The last Binding Update.
@@ -174,7 +180,7 @@ pub(crate) struct Departure {
     is_asked: bool,
 }
 
-impl Departure {
+impl UnacknowledgedUpdate {
     /// Begins the handoff from `previous` with this request, or continues `before`. The request does not have its later extensions yet.
     /// Returns the handoff, and the extension for the new agent. With a request that ends the registration, the previous agent
     /// is asked to forward nothing, and the mobile node itself has to send the Binding Update.
@@ -198,7 +204,7 @@ impl Departure {
         identifications.push(request.identification);
         // At home, no agent has sent the update.
         let (first, pause) = if is_end { (now, FIRST_PAUSE) } else { (now + FIRST_PAUSE, FIRST_PAUSE * 2) };
-        let departure = Self {
+        let entry = Self {
             previous,
             association: association.clone(),
             update,
@@ -210,7 +216,7 @@ impl Departure {
             pause: before.as_ref().map_or(pause, |before| before.pause),
             repeated: before.map_or(0, |before| before.repeated),
         };
-        (departure, said.extension(&settings.numbers))
+        (entry, said.extension(&settings.numbers))
     }
 
     /// Returns the Buffer Control Request that names received packets to the previous agent, as a datagram from `home`. `None` if
@@ -284,7 +290,7 @@ mod tests {
     }
 
     /// The mobile node moves from one agent to the next one, or home.
-    fn moves(departures: &mut Departures, at: u64, from: u8, to: Option<u8>) {
+    fn moves(updates: &mut UnacknowledgedUpdates, at: u64, from: u8, to: Option<u8>) {
         let numbers = Numbers::default();
         let settings = Settings { is_on: true, has_distributed_keys: false, lifetime: 60, numbers };
         let association =
@@ -298,53 +304,48 @@ mod tests {
             identification: at,
             extensions: Vec::new(),
         };
-        departures.asks(request.care_of);
-        departures.begin(Instant::from_millis(at), agent(from), &request, &association, &settings);
+        updates.asks(request.care_of);
+        updates.begin(Instant::from_millis(at), agent(from), &request, &association, &settings);
     }
 
-    fn waiting(departures: &Departures) -> Vec<Ipv4Addr> {
-        departures.0.iter().map(|departure| departure.previous).collect()
+    fn waiting(updates: &UnacknowledgedUpdates) -> Vec<Ipv4Addr> {
+        updates.0.iter().map(|entry| entry.previous).collect()
     }
 
     #[test]
     fn the_last_handoffs_are_followed_each_at_its_time() {
-        let mut departures = Departures::default();
+        let mut updates = UnacknowledgedUpdates::default();
         for number in 1..=3 {
-            moves(&mut departures, 1000 * u64::from(number), number, Some(number + 1));
+            moves(&mut updates, 1000 * u64::from(number), number, Some(number + 1));
         }
-        assert_eq!(waiting(&departures), [agent(1), agent(2), agent(3)]);
+        assert_eq!(waiting(&updates), [agent(1), agent(2), agent(3)]);
         assert_eq!(
-            departures.due(Some(agent(4))),
+            updates.due(Some(agent(4))),
             Some(Instant::from_millis(2000)),
             "1 s after the first handoff"
         );
-        assert_eq!(
-            departures.due(Some(agent(1))),
-            Some(Instant::from_millis(3000)),
-            "not to the agent in use"
-        );
-        assert_eq!(departures.due(None), Some(Instant::from_millis(61_000)), "the first one ends");
+        assert_eq!(updates.due(Some(agent(1))), Some(Instant::from_millis(3000)), "not to the agent in use");
+        assert_eq!(updates.due(None), Some(Instant::from_millis(61_000)), "the first one ends");
         let at = Instant::from_millis(3000);
-        let due: Vec<_> =
-            departures.due_at(at, agent(4)).map(|it| (it.previous, it.update.care_of)).collect();
+        let due: Vec<_> = updates.due_at(at, agent(4)).map(|it| (it.previous, it.update.care_of)).collect();
         assert_eq!(due, [(agent(1), agent(2)), (agent(2), agent(3))], "each leads to the next one");
         for number in 4..=6 {
-            moves(&mut departures, 1000 * u64::from(number), number, Some(number + 1));
+            moves(&mut updates, 1000 * u64::from(number), number, Some(number + 1));
         }
-        assert_eq!(waiting(&departures), [3, 4, 5, 6].map(agent), "at most four");
+        assert_eq!(waiting(&updates), [3, 4, 5, 6].map(agent), "at most four");
         // Another request for the same handoff does not make it a later one of two.
-        moves(&mut departures, 6500, 6, Some(7));
-        assert_eq!(waiting(&departures), [3, 4, 5, 6].map(agent));
-        moves(&mut departures, 7000, 7, Some(5));
-        assert_eq!(waiting(&departures), [4, 5, 6, 7].map(agent), "agent 5 may not have the request");
-        moves(&mut departures, 7200, 5, Some(4));
-        assert_eq!(waiting(&departures), [4, 6, 7, 5].map(agent), "another handoff from agent 5");
-        assert_eq!(departures.of(agent(5)).map(|one| one.identifications.clone()), Some(vec![7200]));
-        departures.end(agent(5));
-        assert_eq!(waiting(&departures), [4, 6, 7].map(agent), "the node is back at agent 5");
-        departures.end_old(Instant::from_millis(64_000));
-        assert_eq!(waiting(&departures), [6, 7].map(agent), "the others forward nothing any more");
-        moves(&mut departures, 65_000, 5, None);
-        assert_eq!(waiting(&departures), [agent(5)], "at home");
+        moves(&mut updates, 6500, 6, Some(7));
+        assert_eq!(waiting(&updates), [3, 4, 5, 6].map(agent));
+        moves(&mut updates, 7000, 7, Some(5));
+        assert_eq!(waiting(&updates), [4, 5, 6, 7].map(agent), "agent 5 may not have the request");
+        moves(&mut updates, 7200, 5, Some(4));
+        assert_eq!(waiting(&updates), [4, 6, 7, 5].map(agent), "another handoff from agent 5");
+        assert_eq!(updates.of(agent(5)).map(|one| one.identifications.clone()), Some(vec![7200]));
+        updates.end(agent(5));
+        assert_eq!(waiting(&updates), [4, 6, 7].map(agent), "the node is back at agent 5");
+        updates.end_old(Instant::from_millis(64_000));
+        assert_eq!(waiting(&updates), [6, 7].map(agent), "the others forward nothing any more");
+        moves(&mut updates, 65_000, 5, None);
+        assert_eq!(waiting(&updates), [agent(5)], "at home");
     }
 }
