@@ -8,24 +8,9 @@
 
 use super::Arrival;
 use super::packets::Packets;
-use super::path::Sending;
+use super::path::{Due, Sending};
 use std::collections::BTreeMap;
 use wire::{Duration, Instant, PacketId};
-
-/// A time between two arrivals of new data in which data of the flow were due without a pause.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Due {
-    /// The index of the arrival that ends the gap between two arrivals; after the last arrival, the number of arrivals.
-    pub(crate) gap: usize,
-    pub(crate) from: Instant,
-    pub(crate) to: Instant,
-}
-
-impl Due {
-    pub(crate) fn span(&self) -> Duration {
-        self.to.since(self.from)
-    }
-}
 
 /// Returns the longest time without new data although data were due.
 pub(super) fn longest(all: &[Due]) -> Duration {

@@ -17,10 +17,9 @@ mod stream;
 mod traffic;
 
 pub(crate) use counted::Counted;
-pub(crate) use due::Due;
 pub use packets::PacketEvent;
 pub(crate) use packets::Packets;
-pub(crate) use path::{Sending, Wait};
+pub(crate) use path::{Due, Sending, Wait};
 pub(crate) use seen::stopped;
 pub(crate) use traffic::Traffic;
 

@@ -1,7 +1,6 @@
 //! The packets of a flow that were sent, delivered, lost, held or duplicated, and the times in which its sender waited.
 
-use super::due::Due;
-use super::path::{Delivery, Sending, Wait};
+use super::path::{Delivery, Due, Sending, Wait};
 use wire::{Duration, Instant, PacketId};
 
 /// The maximum age of a round-trip sample. An older sample may be of another path.

@@ -39,6 +39,21 @@ impl Wait {
     }
 }
 
+/// A time between two arrivals of new data in which data of the flow were due without a pause.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Due {
+    /// The index of the arrival that ends the gap between two arrivals; after the last arrival, the number of arrivals.
+    pub(crate) gap: usize,
+    pub(crate) from: Instant,
+    pub(crate) to: Instant,
+}
+
+impl Due {
+    pub(crate) fn span(&self) -> Duration {
+        self.to.since(self.from)
+    }
+}
+
 /// One packet with data that reached the receiver's stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {

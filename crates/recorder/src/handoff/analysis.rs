@@ -1,6 +1,6 @@
 //! Searches in the records of a run, for the analysis of handoffs.
 
-use super::links::Links;
+use super::links::{Boundary, Links, is_refusal};
 use crate::flow::Traffic;
 use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use node::{Mark, Span, Stage, Value};
@@ -9,46 +9,6 @@ use scenario::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
 use wire::{Iface, Instant, Ipv4Addr};
-
-/// An event that begins or ends a stage: time, host and name.
-pub(super) type Boundary = (Instant, HostId, String);
-
-/// The name of the end of a state (stopped, crashed or cut) that lasted until the end of the examined range of time.
-pub(super) const NOT_ENDED: &str = "not_ended";
-
-/// The name of the end of a time in which a radio had no link, if it lasted until the end of the examined range of
-/// time.
-pub(super) const NOT_UP: &str = "not_up";
-
-/// A state (stopped, crashed or cut) that an event of the scenario began.
-#[derive(Clone)]
-pub(super) struct Fault<'a> {
-    /// What the first event did.
-    pub(super) kind: EventKind,
-    /// The host or the link, as text.
-    pub(super) target: &'a str,
-    /// The event that began the state, and the event that ended it or [`NOT_ENDED`].
-    pub(super) edges: [Boundary; 2],
-}
-
-impl Fault<'_> {
-    pub(super) const fn begun(&self) -> Instant {
-        self.edges[0].0
-    }
-
-    pub(super) const fn ended(&self) -> Instant {
-        self.edges[1].0
-    }
-
-    /// Returns the host at which the event was recorded. For a link it is only one of its ends.
-    pub(super) const fn host(&self) -> HostId {
-        self.edges[0].1
-    }
-
-    pub(super) fn is_cut(&self) -> bool {
-        self.kind == EventKind::Cut
-    }
-}
 
 /// The records and the traffic of a run, with functions that search in them.
 pub(super) struct HandoffAnalysis<'a> {
@@ -201,12 +161,6 @@ fn refused(records: &[Record]) -> BTreeSet<(Instant, HostId, Iface)> {
 fn tuned(record: &Record, refused: &BTreeSet<(Instant, HostId, Iface)>) -> Option<Iface> {
     let What::Tuned(iface, _) = record.what else { return None };
     (!refused.contains(&(record.at, record.host, iface))).then_some(iface)
-}
-
-/// Returns whether the reason of a [`What::Down`] is that the radio cannot tune to the requested cell. Then the link is
-/// as before.
-pub(super) fn is_refusal(why: &str) -> bool {
-    why == node::Link::UNSUPPORTED
 }
 
 /// Returns the text in the field `field` of `mark`, or `None` if the mark has no such field or the field is no text.

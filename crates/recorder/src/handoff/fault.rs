@@ -1,8 +1,9 @@
 //! The effect of the events of a scenario, and of links that are down, on the packets of a flow.
 
-use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_ENDED, NOT_UP};
+use super::analysis::HandoffAnalysis;
 use super::experience::Owner;
 use super::hole::limit;
+use super::links::{Boundary, Fault, NOT_ENDED, NOT_UP};
 use super::stages::Next;
 use crate::decode::Control;
 use crate::flow::{Flow, PacketEvent, Packets, stopped};

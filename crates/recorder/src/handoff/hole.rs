@@ -1,8 +1,9 @@
 //! Outages without a handoff: a link goes down and comes back in the same cell, an event of the scenario interrupts the
 //! flow, packets are lost in a row, or an agent has lost its state of the host.
 
-use super::analysis::{Boundary, Fault, HandoffAnalysis, NOT_UP, is_refusal};
+use super::analysis::HandoffAnalysis;
 use super::experience::{Experience, Handoff, Outage, Owner};
+use super::links::{Boundary, Fault, NOT_UP, is_refusal};
 use super::moves::{AGENT, AGENT_LOST};
 use super::recovery::{LEAST, ends_too_early, window};
 use super::stages::{Next, add, latest, share_out};

@@ -1,6 +1,5 @@
 //! The faults of a run, its links, and the times in which hosts had no link. They are computed once for a run.
 
-use super::analysis::{Boundary, Fault, NOT_ENDED, NOT_UP, is_refusal};
 use link::{ChangedLink, PortId};
 use scenario::Plan;
 use sim::Order;
@@ -8,8 +7,48 @@ use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
 use wire::{Cell, Iface, Instant};
 
+/// An event that begins or ends a stage: time, host and name.
+pub(super) type Boundary = (Instant, HostId, String);
+
+/// The name of the end of a state (stopped, crashed or cut) that lasted until the end of the examined range of time.
+pub(super) const NOT_ENDED: &str = "not_ended";
+
+/// The name of the end of a time in which a radio had no link, if it lasted until the end of the examined range of
+/// time.
+pub(super) const NOT_UP: &str = "not_up";
+
+/// A state (stopped, crashed or cut) that an event of the scenario began.
+#[derive(Clone)]
+pub(super) struct Fault<'a> {
+    /// What the first event did.
+    pub(super) kind: EventKind,
+    /// The host or the link, as text.
+    pub(super) target: &'a str,
+    /// The event that began the state, and the event that ended it or [`NOT_ENDED`].
+    pub(super) edges: [Boundary; 2],
+}
+
+impl Fault<'_> {
+    pub(super) const fn begun(&self) -> Instant {
+        self.edges[0].0
+    }
+
+    pub(super) const fn ended(&self) -> Instant {
+        self.edges[1].0
+    }
+
+    /// Returns the host at which the event was recorded. For a link it is only one of its ends.
+    pub(super) const fn host(&self) -> HostId {
+        self.edges[0].1
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.kind == EventKind::Cut
+    }
+}
+
 /// An interface of a host.
-pub(super) type Place = (HostId, Iface);
+pub(super) type HostInterface = (HostId, Iface);
 
 /// The links of one host over time.
 #[derive(Default)]
@@ -31,12 +70,12 @@ pub(super) struct Links<'a> {
     faults: Vec<Fault<'a>>,
     hosts: BTreeMap<HostId, OwnLinks>,
     /// The cells of each radio, with the time from which the radio was in the cell or tuned to it.
-    cells: BTreeMap<Place, Vec<(Instant, Cell)>>,
+    cells: BTreeMap<HostInterface, Vec<(Instant, Cell)>>,
     /// The other end of each wire.
-    wires: BTreeMap<Place, Place>,
+    wires: BTreeMap<HostInterface, HostInterface>,
     /// The interfaces at the ends of each wire that an event of the scenario changes, by the name of the link in
     /// events.
-    changed_wires: BTreeMap<String, BTreeSet<Place>>,
+    changed_wires: BTreeMap<String, BTreeSet<HostInterface>>,
     /// The cells that an event of the scenario changes, by the name of the link in events.
     changed_cells: BTreeMap<String, BTreeSet<Cell>>,
 }
@@ -140,19 +179,19 @@ impl<'a> Links<'a> {
     }
 
     /// Returns the interfaces at the ends of the wires that a fault cuts; `None` if it cuts no wire.
-    pub(super) fn cut_wire(&self, fault: &Fault<'_>) -> Option<&BTreeSet<Place>> {
+    pub(super) fn cut_wire(&self, fault: &Fault<'_>) -> Option<&BTreeSet<HostInterface>> {
         self.changed_wires.get(fault.target).filter(|ends| fault.is_cut() && !ends.is_empty())
     }
 
     /// Returns whether an interface was a radio or a base station in a cell that this fault cuts, or tuned to such a
     /// cell.
-    pub(super) fn is_in_cut_cell(&self, place: Place, fault: &Fault<'_>, at: Instant) -> bool {
+    pub(super) fn is_in_cut_cell(&self, place: HostInterface, fault: &Fault<'_>, at: Instant) -> bool {
         let cells = self.changed_cells.get(fault.target).filter(|_| fault.is_cut());
         cells.is_some_and(|cells| self.cell_of(place, at).is_some_and(|cell| cells.contains(&cell)))
     }
 
     /// Returns whether a frame that this interface sends can reach a host: by a wire, or in a cell.
-    pub(super) fn leads_to(&self, place: Place, host: HostId, at: Instant) -> bool {
+    pub(super) fn leads_to(&self, place: HostInterface, host: HostId, at: Instant) -> bool {
         let is_wired = self.wires.get(&place).is_some_and(|(other, _)| *other == host);
         let cell = || self.cell_of(place, at);
         let mut radios =
@@ -168,7 +207,7 @@ impl<'a> Links<'a> {
         fault: &Fault<'_>,
         at: Instant,
     ) -> bool {
-        let waits = |place: Place| match self.cut_wire(fault) {
+        let waits = |place: HostInterface| match self.cut_wire(fault) {
             Some(ends) => ends.contains(&place),
             None if fault.is_cut() => self.is_in_cut_cell(place, fault, at),
             None => self.leads_to(place, fault.host(), at),
@@ -178,10 +217,16 @@ impl<'a> Links<'a> {
         is_at_host || iface.map_or_else(|| own().any(|place| waits(*place)), |iface| waits((host, iface)))
     }
 
-    fn cell_of(&self, place: Place, at: Instant) -> Option<Cell> {
+    fn cell_of(&self, place: HostInterface, at: Instant) -> Option<Cell> {
         let cells = self.cells.get(&place)?;
         cells.get(cells.partition_point(|(since, _)| *since <= at).checked_sub(1)?).map(|(_, cell)| *cell)
     }
+}
+
+/// Returns whether the reason of a [`What::Down`] is that the radio cannot tune to the requested cell. Then the link is
+/// as before.
+pub(super) fn is_refusal(why: &str) -> bool {
+    why == node::Link::UNSUPPORTED
 }
 
 /// Returns all faults of a run, in the order of their begin.
@@ -220,7 +265,7 @@ fn faults(records: &[Record]) -> Vec<Fault<'_>> {
 }
 
 /// Returns the interface at each port. The first interface of a host has number 1.
-fn places(plan: &Plan) -> BTreeMap<PortId, Place> {
+fn places(plan: &Plan) -> BTreeMap<PortId, HostInterface> {
     let hosts = (0..).map(HostId).zip(&plan.hosts);
     let of_host = |(id, host): (HostId, &'_ scenario::HostPlan)| -> Vec<_> {
         (1..).map(Iface).zip(&host.ports).map(|(iface, port)| (port.port, (id, iface))).collect()
@@ -229,7 +274,7 @@ fn places(plan: &Plan) -> BTreeMap<PortId, Place> {
 }
 
 /// Returns the cells of the base stations.
-fn stations(plan: &Plan) -> BTreeMap<Place, Vec<(Instant, Cell)>> {
+fn stations(plan: &Plan) -> BTreeMap<HostInterface, Vec<(Instant, Cell)>> {
     let hosts = (0..).map(HostId).zip(&plan.hosts);
     let of_host = |(id, host): (HostId, &'_ scenario::HostPlan)| -> Vec<_> {
         let cells = host.ports.iter().map(|port| port.radio.as_ref().and_then(|radio| radio.cell));
@@ -240,7 +285,7 @@ fn stations(plan: &Plan) -> BTreeMap<Place, Vec<(Instant, Cell)>> {
 }
 
 /// Returns the other end of each wire.
-fn wires(plan: &Plan, places: &BTreeMap<PortId, Place>) -> BTreeMap<Place, Place> {
+fn wires(plan: &Plan, places: &BTreeMap<PortId, HostInterface>) -> BTreeMap<HostInterface, HostInterface> {
     let ends =
         plan.wires.iter().filter_map(|([one, other], _)| Some((*places.get(one)?, *places.get(other)?)));
     ends.flat_map(|(one, other)| [(one, other), (other, one)]).collect()
@@ -250,8 +295,8 @@ fn wires(plan: &Plan, places: &BTreeMap<PortId, Place>) -> BTreeMap<Place, Place
 /// events.
 fn changed(
     plan: &Plan,
-    places: &BTreeMap<PortId, Place>,
-) -> (BTreeMap<String, BTreeSet<Place>>, BTreeMap<String, BTreeSet<Cell>>) {
+    places: &BTreeMap<PortId, HostInterface>,
+) -> (BTreeMap<String, BTreeSet<HostInterface>>, BTreeMap<String, BTreeSet<Cell>>) {
     let (mut wires, mut cells) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeMap::<_, BTreeSet<_>>::new());
     for event in &plan.events {
         let Order::Link(_, links, _) = &event.order else { continue };

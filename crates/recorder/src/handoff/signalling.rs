@@ -2,8 +2,9 @@
 //! of a registration ended, and the mobile node registers again. Or the entry of a binding cache was not that of the mobile
 //! node's present place.
 
-use super::analysis::{Boundary, HandoffAnalysis, is_registered, named};
+use super::analysis::{HandoffAnalysis, is_registered, named};
 use super::experience::Owner;
+use super::links::Boundary;
 use super::stages::{Next, add, latest};
 use crate::flow::{Flow, PacketEvent, Packets};
 use mobile_ip::foreign_agent::NOT_A_VISITOR;

@@ -1,9 +1,10 @@
 //! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
 //! stages.
 
-use super::analysis::{Boundary, Fault, HandoffAnalysis, begin, is_lost, named};
+use super::analysis::{HandoffAnalysis, begin, is_lost, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
+use super::links::{Boundary, Fault};
 use super::route::{Departure, Switched};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};

@@ -1,8 +1,9 @@
 //! The parts of an outage in which data could reach the host: a sender waits for its source, for its transport, or for
 //! the route to the other end of the flow.
 
-use super::analysis::{Boundary, HandoffAnalysis, is_registered, named};
+use super::analysis::{HandoffAnalysis, is_registered, named};
 use super::experience::Owner;
+use super::links::Boundary;
 use super::route::Route;
 use super::stages::{Next, add};
 use crate::flow::{End, Flow, PacketEvent, Packets};
