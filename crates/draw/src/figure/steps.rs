@@ -10,6 +10,8 @@ const ROW: f64 = 15.0;
 const COLOUR: &str = "#5a5a5a";
 /// The smallest width of a step, in pixels.
 const LEAST: f64 = 2.5;
+/// The size of a label inside of a bar, which is lower than a row.
+const INSIDE: f64 = 10.0;
 /// The length of the arrow at the end of a step that lasts longer than the panel, in pixels.
 const ARROW: f64 = 7.0;
 
@@ -82,6 +84,9 @@ impl<'a> Steps<'a> {
                     written = end + room;
                 } else if step.to > step.from && from - 4.0 - room > before {
                     svg.text([from - 4.0, top + 11.0], Text { anchor: Anchor::End, ..text }, &span);
+                } else if to - from > room + 8.0 {
+                    let inside = Text::new(INSIDE, Anchor::Middle).colour("#ffffff");
+                    svg.text([f64::midpoint(*from, *to), top + 11.0], inside, &span);
                 }
             }
         }
@@ -94,8 +99,23 @@ mod tests {
     use super::*;
     use crate::scale::Range;
 
+    /// A bar over the whole width has room for its label inside only.
+    #[test]
+    fn the_span_of_a_long_step_is_inside_of_its_bar() {
+        let (from, to) = (Instant::from_millis(0), Instant::from_millis(3000));
+        let mut figure = SequenceFigure::new("");
+        figure.steps = vec![Step { from, to, host: String::new(), name: "registration".to_owned() }];
+        let (x, y) = (Range::of([0.0, 2.7]), Range::of([0.0, 1.0]));
+        let frame = Frame { left: 0.0, top: 0.0, width: 300.0, height: 10.0, x, y };
+        let mut svg = Svg::new(300.0);
+        Steps::of(&figure, |_| true).draw(&mut svg, &frame, &Ticks::new(x, 4), Instant::as_secs_f64);
+        let text = svg.finish(40.0, "spans", "");
+        assert!(text.contains(">3000 ms<"), "{text}");
+        assert!(text.contains("L307 "), "an arrow: the step ends after the panel: {text}");
+    }
+
     /// The label of the first bar is right of this bar. So the label of the second bar has no room left of its bar, and
-    /// is omitted.
+    /// is inside of it.
     #[test]
     fn two_spans_do_not_cover_each_other() {
         let step = |from: u64, to: u64| Step {
@@ -111,6 +131,8 @@ mod tests {
         let mut svg = Svg::new(300.0);
         Steps::of(&figure, |_| true).draw(&mut svg, &frame, &Ticks::new(x, 4), Instant::as_secs_f64);
         let text = svg.finish(40.0, "spans", "");
-        assert_eq!(text.matches("1000 ms").count(), 1, "{text}");
+        assert_eq!(text.matches("1000 ms").count(), 2, "{text}");
+        let is_inside = |line: &&str| line.contains(r##"fill="#ffffff""##) && line.contains("1000 ms");
+        assert_eq!(text.lines().filter(is_inside).count(), 1, "{text}");
     }
 }
