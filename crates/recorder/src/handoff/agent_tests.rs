@@ -184,7 +184,17 @@ fn a_lost_packet_of_a_handshake_is_recovery() {
 /// once, but the way by the home network is longer. The time until the source sends the first datagram on it is the source's.
 #[test]
 fn after_a_change_of_the_agent_a_source_may_have_nothing_to_send() {
-    let outcome = built_in(
+    let outcome = returns_home();
+    assert_eq!(outcome.handoffs[0].kind, AGENT);
+    let causes = causes(&outcome.handoffs[0].flows[0].experience);
+    let names: Vec<&str> = causes.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(names, ["traffic", "first byte"], "{causes:?}");
+    assert_eq!(outcome.doubts, []);
+}
+
+/// Runs a mobile node that returns to its home agent while it still hears the foreign agent, and sends datagrams.
+fn returns_home() -> Outcome {
+    built_in(
         "links/overlap",
         &[
             "wire.left.delay=100ms",
@@ -194,12 +204,26 @@ fn after_a_change_of_the_agent_a_source_may_have_nothing_to_send() {
              { kind = 'apps/constant-rate', to = 'correspondent:9000', rate = 20, size = 100, start = '0.5s', \
              stop = '8s' }]",
         ],
-    );
-    assert_eq!(outcome.handoffs[0].kind, AGENT);
-    let causes = causes(&outcome.handoffs[0].flows[0].experience);
-    let names: Vec<&str> = causes.iter().map(|(name, ..)| *name).collect();
-    assert_eq!(names, ["traffic", "first byte"], "{causes:?}");
-    assert_eq!(outcome.doubts, []);
+    )
+}
+
+/// The last datagram on the earlier path is lost just before the cut. It is in the row of the handoff, because nothing arrives
+/// between the loss and the cut.
+#[test]
+fn a_loss_between_the_decision_and_the_cut_is_in_a_row() {
+    let outcome = returns_home();
+    let handoff = &outcome.handoffs[0];
+    let to = handoff.outage().unwrap().to;
+    let last = outcome.flows[0].arrivals.iter().rfind(|arrival| arrival.at < to).unwrap();
+    let at = handoff.cut - Duration::from_micros(1);
+    assert!(handoff.begun < at && at < last.at, "{handoff:?} {last:?}");
+    let mut records = outcome.records.clone();
+    records.retain(|record| record.what != What::AppReceived(last.packet));
+    let index = records.partition_point(|record| record.at <= at);
+    let what = What::Lost(wire::Iface(1), last.packet, "link_error".into());
+    records.insert(index, Record { at, host: handoff.host, what });
+    let after = Outcome::new(outcome.plan.clone(), outcome.backend, records, None);
+    assert_eq!((after.flows[0].lost, after.handoffs[0].lost()), (1, 1), "{}", crate::report::text(&after));
 }
 
 /// A mobile node with its own care-of address has registered with its home agent. Then it hears the foreign agent of the

@@ -243,3 +243,31 @@ impl Outage {
         self.unexplained() * 20 <= self.span()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::PacketId;
+
+    /// The only loss of a handoff belongs to a hole. So the handoff did not interrupt the flow.
+    #[test]
+    fn a_handoff_that_keeps_no_loss_has_the_effect_of_one_without_losses() {
+        let at = Instant::from_millis(1_200);
+        let lost = PacketEvent { at, packet: PacketId(1), sent: at, recorded: at };
+        let cost = FlowCost {
+            flow: 0,
+            experience: Experience::Never { from: at },
+            recovery: Recovery::Never,
+            losses: vec![lost],
+            duplicates: 0,
+            lossless: Some(Box::new((Experience::None, Recovery::Unneeded))),
+        };
+        let after = |is_kept: bool| {
+            let mut cost = cost.clone();
+            cost.keep(|_| is_kept);
+            (cost.experience, cost.recovery)
+        };
+        assert_eq!(after(true), (Experience::Never { from: at }, Recovery::Never));
+        assert_eq!(after(false), (Experience::None, Recovery::Unneeded));
+    }
+}

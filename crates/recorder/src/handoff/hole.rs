@@ -452,3 +452,34 @@ fn is_pending(flow: &Flow, packets: &Packets, held: &[PacketEvent], last: Instan
     };
     is_missing && (is_unfinished || (flow.end == FlowEnd::Reset && !packets.is_programs))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::PacketId;
+
+    /// A packet is sent and lost at the instant of the cut. The hole before the cut ended there, so the handoff keeps the
+    /// loss. A hole after the outage takes the losses of packets that were sent after the cut.
+    #[test]
+    fn a_hole_takes_no_loss_at_the_cut_that_ends_it() {
+        let ms = Instant::from_millis;
+        let lost = |sent: u64, at: u64| PacketEvent {
+            at: ms(at),
+            packet: PacketId(1),
+            sent: ms(sent),
+            recorded: ms(at),
+        };
+        let takes = |lost: PacketEvent, from: u64| {
+            let mut charged = Charged { by_handoffs: [(lost, ms(1_000))].into(), ..Charged::default() };
+            charged.charge(lost, ms(from))
+        };
+        assert_eq!(
+            [(990, 999), (990, 1_000), (1_000, 1_000)].map(|(sent, at)| takes(lost(sent, at), 500)),
+            [true, false, false]
+        );
+        assert_eq!(
+            [(990, 1_200), (1_100, 1_200), (1_100, 1_190)].map(|(sent, at)| takes(lost(sent, at), 1_195)),
+            [false, true, false]
+        );
+    }
+}
