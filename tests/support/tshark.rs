@@ -6,7 +6,12 @@ use std::process::Command;
 /// Returns the output of `tshark`, or `None` if it is not installed. If the variable `CI` is set, a missing `tshark` is
 /// a failure.
 pub(crate) fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
-    match Command::new("tshark").arg("-n").arg("-r").arg(file).args(arguments).output() {
+    run(Command::new("tshark").arg("-n").arg("-r").arg(file).args(arguments))
+}
+
+/// Executes a command of `tshark`, as [`tshark`].
+pub(crate) fn run(command: &mut Command) -> Option<String> {
+    match command.output() {
         Ok(output) => {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             Some(String::from_utf8(output.stdout).unwrap())

@@ -1,19 +1,24 @@
 //! The dissector of tools/wireshark, which gives Wireshark the messages of route optimization, smooth handoffs and buffers.
 
 use crate::common::*;
-use crate::tshark::tshark;
+use crate::tshark;
 use draw::{Capture, Direction, Interface, Seen, Snap};
 use mobile_ip::message::{
     Acknowledge, Algorithm, Asks, Association, Binding, BindingRequest, BufferControl, DistributedKey,
     Generalized, Numbers, PORT, Registration, Status, Update, Warning, datagram,
 };
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use wire::ipv4::{self, Header};
 use wire::{EtherType, Frame, Instant, Ipv4Addr, Mac, SocketAddrV4, WallTime, ethernet, udp};
 
-const SCRIPT: &str =
-    concat!("lua_script:", env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/route_optimization.lua");
+const SCRIPT: &str = include_str!("../../../../../tools/wireshark/route_optimization.lua");
+/// The user and group `nobody` of Debian.
+const NOBODY: u32 = 65534;
 /// What tshark reads of each message, in this order.
 const FIELDS: [&str; 18] = [
     "type",
@@ -144,10 +149,20 @@ fn of_frame(frame: &[u8], numbers: &Numbers) -> Option<Row> {
 
 /// Returns what the dissector reads of the messages in a capture that `filter` selects; `None` without tshark.
 fn read(capture: &Path, filter: &str) -> Option<Vec<String>> {
-    let mut words = ["-X", SCRIPT, "-Y", filter, "-T", "fields", "-E", "separator=|"].to_vec();
+    let mut words = ["-Y", filter, "-T", "fields", "-E", "separator=|"].to_vec();
     let names = FIELDS.map(|name| format!("mipro.{name}"));
     words.extend(names.iter().flat_map(|name| ["-e", name]));
-    Some(tshark(capture, &words)?.lines().map(str::to_owned).collect())
+    let script = tempfile::Builder::new().suffix(".lua").tempfile().unwrap();
+    fs::write(script.path(), SCRIPT).unwrap();
+    fs::set_permissions(script.path(), fs::Permissions::from_mode(0o644)).unwrap();
+    let mut command = Command::new("tshark");
+    command.stdin(fs::File::open(capture).unwrap()).args(["-n", "-r", "-", "-X"]);
+    command.arg(format!("lua_script:{}", script.path().display())).args(&words);
+    // For root, Wireshark 4.4 runs no script.
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    Some(tshark::run(&mut command)?.lines().map(str::to_owned).collect())
 }
 
 const MALFORMED: &str = "mipro.malformed || _ws.malformed || _ws.lua.error";
