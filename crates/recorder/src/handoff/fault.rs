@@ -143,7 +143,9 @@ impl HandoffAnalysis<'_> {
     /// end, and passed its host, an end of its wire, or a radio in its cell, after it. A source that is stopped has
     /// no data that are due. `last` is the last arrival before the data that end the gap.
     pub(super) fn waits_for(&self, next: &Next<'_>, last: Instant, fault: &Fault<'_>) -> Option<Instant> {
-        if fault.ended() >= next.arrival.at || (fault.host() == next.flow.from.host && !fault.is_cut()) {
+        // A stopped receiver reads at the instant at which it continues.
+        let lasts = fault.edges[1].2 == NOT_ENDED || fault.ended() > next.arrival.at;
+        if lasts || (fault.host() == next.flow.from.host && !fault.is_cut()) {
             return None;
         }
         let due = self.due(next, last, fault.ended())?;

@@ -70,7 +70,8 @@ role = [
 pub(super) const SOURCE: &str = r#"{ kind = "apps/constant-rate", to = "mobile:7000", rate = 50, size = 200, start = "3s", stop = "12s" }"#;
 const LIFETIME: &str = r#"{ kind = "mobile-ip/mobile-node", lifetime = "20s" }"#;
 
-/// Runs [`AGENTS`] with these replacements, and with links that are cut, or hosts that are down, between two instants.
+/// Runs [`AGENTS`] with these replacements, and with links that are cut, or hosts that are down or stopped (`stop` before the
+/// line of the host), between two instants.
 pub(super) fn run(replaced: &[(&str, &str)], cuts: &[(&str, &str, &str)]) -> Outcome {
     let mut text = AGENTS.to_owned();
     for (old, new) in replaced {
@@ -78,7 +79,11 @@ pub(super) fn run(replaced: &[(&str, &str)], cuts: &[(&str, &str, &str)]) -> Out
         text = text.replace(old, new);
     }
     for (link, from, to) in cuts {
-        let kinds = if link.starts_with("host") { ["crash", "restart"] } else { ["cut", "restore"] };
+        let (link, kinds) = match link.strip_prefix("stop ") {
+            Some(host) => (host, ["stop", "continue"]),
+            None if link.starts_with("host") => (*link, ["crash", "restart"]),
+            None => (*link, ["cut", "restore"]),
+        };
         for (kind, at) in kinds.into_iter().zip([from, to]) {
             let _ = writeln!(text, "[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\n{link}");
         }
@@ -251,4 +256,13 @@ fn a_fault_elsewhere_is_not_the_cause_of_a_loss() {
             assert_eq!(link, Some(edges), "{elsewhere} until {until}: {report}");
         }
     }
+}
+
+/// The receiver is stopped for 1.5 s. It loses nothing, and reads all that waited at the instant at which it continues.
+#[test]
+fn a_stopped_receiver_is_the_cause_of_a_hole() {
+    let outcome = run(&[], &[("stop host = \"mobile\"", "6s", "7.5s")]);
+    let hole = only_hole(&outcome);
+    assert!(hole.from >= Instant::from_millis(5_980) && hole.lost == 0, "{hole:?}");
+    assert!(of(&hole.experience, Stage::Link) >= Duration::from_millis(1_480), "{hole:?}");
 }
