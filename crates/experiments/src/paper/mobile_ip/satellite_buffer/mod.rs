@@ -67,8 +67,8 @@ fn evaluated(outcome: &Outcome) -> Result<Samples, String> {
 
 // --- what must hold ------------------------------------------------------------------------------------------------
 
-/// The agents keep packets only for mobile nodes that ask for it, and none does.
-const KEEPS_NOTHING: &[&str] = &["mobile-ip.buffer={ when = \"request\" }"];
+/// The agents keep packets only while their own link is down, and nothing takes it down.
+const KEEPS_NOTHING: &[&str] = &["mobile-ip.buffer={ when = \"link-down\" }"];
 
 const MUST_HOLD: &[MustHold] = &[MustHold {
     text: "1 packet beats 0: in each bed, the mean halt is shorter",
