@@ -158,9 +158,9 @@ fn read(capture: &Path, filter: &str) -> Option<Vec<String>> {
     let mut command = Command::new("tshark");
     command.stdin(fs::File::open(capture).unwrap()).args(["-n", "-r", "-", "-X"]);
     command.arg(format!("lua_script:{}", script.path().display())).args(&words);
-    // For root, Wireshark 4.4 runs no script.
+    // For root, Wireshark 4.4 runs no script. The user `nobody` cannot read the settings of root.
     if is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
     }
     Some(tshark::run(&mut command)?.lines().map(str::to_owned).collect())
 }
