@@ -31,11 +31,15 @@ fn ns3() -> Option<&'static Path> {
         }
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ns3-bulk");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/ns3/bulk.cc");
-        let mut compiler = Command::new("g++");
-        compiler.args(["-std=c++17", "-O2", "-DNDEBUG", "-o"]).arg(&program).arg(source);
         let libraries = ["core", "network", "internet", "point-to-point", "applications", "traffic-control"];
-        compiler.args(libraries.map(|name| format!("-lns3-{name}")));
-        let output = compiler.output().unwrap();
+        let compile = |standard: &str| {
+            let mut compiler = Command::new("g++");
+            compiler.args([standard, "-O2", "-DNDEBUG", "-o"]).arg(&program).arg(&source);
+            compiler.args(libraries.map(|name| format!("-lns3-{name}"))).output().unwrap()
+        };
+        // The headers of ns-3 in Debian 12 need C++17, and those in Debian 13 need C++20.
+        let first = compile("-std=c++17");
+        let output = if first.status.success() { first } else { compile("-std=c++20") };
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Some(program)
     };
