@@ -18,8 +18,7 @@ pub(super) fn longest(all: &[Due]) -> Duration {
 }
 
 /// Returns the median time for which data were due until new data arrived: the lower one of two. Returns zero if none
-/// arrived. A time below 1 ms
-/// is left out, because an application may read a message in parts.
+/// arrived. A time below 1 ms is left out, because an application may read a message in parts.
 pub(super) fn pace(all: &[Due], arrivals: &[Arrival]) -> Duration {
     let ends = |due: &&Due| arrivals.get(due.gap).is_some_and(|arrival| arrival.at == due.to);
     let mut spans: Vec<Duration> = all.iter().filter(ends).map(Due::span).collect();

@@ -27,7 +27,7 @@ impl HandoffAnalysis<'_> {
         let resumed = Resumed::new(cut, (flow, packets), next);
         let opened = self.opened(cut, (flow, packets), next);
         let goodput = Goodput::new(flow, packets, cut.at);
-        let recovery = match (opened, opened.or(resumed.at)) {
+        let recovery = match (opened, opened.or(resumed.at())) {
             (Some(opened), _) => Recovery::At(opened),
             (None, Some(resumed)) => goodput.recovery(resumed),
             (None, None) => Recovery::Never,
@@ -35,7 +35,7 @@ impl HandoffAnalysis<'_> {
         let until = cut.later().next().map_or(Instant::NEVER, |next| next.begun);
         // Packets that were sent after the recovery are not charged. Without a recovery, the limit is the end of the
         // outage. If the outage did not end, there is no limit.
-        let last = recovery.at().or(opened).or(resumed.at);
+        let last = recovery.at().or(opened).or(resumed.at());
         let charged = |event: &&PacketEvent| {
             let is_before = last.is_none_or(|last| event.sent <= last);
             event.at >= cut.begun && event.at < until && is_before && resumed.depends_on(event)
@@ -49,7 +49,7 @@ impl HandoffAnalysis<'_> {
                 Some(opened) => Experience::Outage(self.until_opened(cut, flow, opened)),
                 None => self.experience(cut, index, (flow, packets), &resumed, lost),
             };
-            let recovery = match (&experience, resumed.at) {
+            let recovery = match (&experience, resumed.at()) {
                 (Experience::NotMeasured, _) => Recovery::NotMeasured,
                 (Experience::None, Some(at)) if !goodput.fell(at) => Recovery::Unneeded,
                 _ => recovery,
@@ -136,11 +136,15 @@ impl HandoffAnalysis<'_> {
 
     /// Returns since when data were due that had neither arrived nor been lost at the cut, or were sent after it.
     fn pending_since(&self, cut: &Cut<'_>, (flow, packets): (&Flow, &Packets), due: &Due) -> Instant {
+        // Most flows are streams, and have many packets.
+        if packets.is_stream {
+            return due.from;
+        }
         let arrives_later = |sending: &&Sending| {
             let reached = self.traffic.reached(sending.packet, flow.to.host, Instant::ZERO);
             reached.is_some_and(|at| at >= cut.at)
         };
-        let first = packets.sendings.iter().find(arrives_later).filter(|_| !packets.is_stream);
+        let first = packets.sendings.iter().find(arrives_later);
         first.map_or(due.from, |first| first.at)
     }
 
@@ -215,8 +219,6 @@ struct Resumed {
     before: Instant,
     /// The position of the first new data by the new path, and their arrival. `None` if there is none.
     arrival: Option<(u64, Arrival)>,
-    /// When they arrived.
-    at: Option<Instant>,
     /// The time in which data were due that the handoff delayed or lost: it began before the handoff had ended, or
     /// before the source had paused after the cut. `None` if the flow was idle.
     due: Option<Due>,
@@ -242,10 +244,14 @@ impl Resumed {
         Self {
             before: earlier.last().map_or(flow.begun, |before| before.at),
             arrival: arrival.map(|arrival| (place, arrival)),
-            at: arrival.map(|arrival| arrival.at),
             due: own.last().filter(|due| due.to >= cut.at).copied(),
             later: later.first().map(|due| due.from),
         }
+    }
+
+    /// Returns when the first new data arrived by the new path.
+    fn at(&self) -> Option<Instant> {
+        self.arrival.map(|(_, arrival)| arrival.at)
     }
 
     /// Returns whether a packet can have been lost or repeated because of the handoff.
