@@ -334,6 +334,7 @@ impl<'a> Builder<'a> {
             packets.lost.extend(self.seen.lost(*index));
             packets.held.extend(self.seen.held(*index));
             packets.lost_acks.extend(self.seen.lost_acks(*index));
+            packets.opened_by.extend(self.seen.opening(*index));
             packets.waits.extend(path.waits());
             packets.doubles.extend(self.seen.doubles(*index));
             packets.round_trips.extend(round_trips(path));

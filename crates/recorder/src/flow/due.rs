@@ -40,7 +40,11 @@ pub(super) fn of_stream(packets: &Packets, arrivals: &[Arrival], [begun, until]:
         let since = since.into_iter().chain(asked).chain(unread).min();
         let whole = since.map(|since| (since.max(last), end));
         let waits = packets.waits_within([last, end], sent).map(|wait| (wait.from, wait.to));
-        all.extend(joined(waits.chain(whole).collect()).map(|(from, to)| Due { gap, from, to }));
+        let due = |(from, to): (Instant, Instant)| {
+            let first = since.filter(|_| whole.is_some_and(|(whole, _)| (from..to).contains(&whole)));
+            Due { gap, from, to, sent: [first.map_or(from, |first| first.min(from)), to] }
+        };
+        all.extend(joined(waits.chain(whole).collect()).map(due));
         place += arrival.map_or(0, |arrival| arrival.bytes);
         last = end;
     }
@@ -90,9 +94,10 @@ pub(super) fn of_datagrams(
         while let Some(first) = due.first() {
             let paused = due.windows(2).position(|pair| pair[1].at.since(pair[0].at) > silence);
             let run = paused.map_or(due.len(), |before| before + 1);
-            let to = paused.and_then(|before| due.get(before)).map_or(end, |before| before.at.min(end));
-            let from = first.at.max(last);
-            all.extend((from < to).then_some(Due { gap, from, to }));
+            let newest = due.get(run - 1).map_or(first.at, |newest| newest.at);
+            let to = if paused.is_some() { newest.min(end) } else { end };
+            let (from, sent) = (first.at.max(last), [first.at, newest]);
+            all.extend((from < to).then_some(Due { gap, from, to, sent }));
             due = due.get(run..).unwrap_or_default();
         }
         newest = newest.max(next.unwrap_or_default());
@@ -104,23 +109,8 @@ pub(super) fn of_datagrams(
 #[cfg(test)]
 mod tests {
     use super::super::path::Wait;
+    use super::super::samples::{arrival, millis, ms, sending};
     use super::*;
-
-    fn ms(ms: u64) -> Instant {
-        Instant::from_millis(ms)
-    }
-
-    fn millis(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
-
-    fn sending(packet: u64, at: u64) -> Sending {
-        Sending { at: ms(at), packet: PacketId(packet), is_new: true, place: packet, leg: 0 }
-    }
-
-    fn arrival(packet: u64, at: u64) -> Arrival {
-        Arrival { at: ms(at), bytes: 100, packet: PacketId(packet) }
-    }
 
     fn stall_of(sendings: &[Sending], arrivals: &[Arrival], until: Instant, silence: Duration) -> Duration {
         longest(&of_datagrams(sendings, arrivals, until, silence))

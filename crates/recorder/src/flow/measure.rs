@@ -102,24 +102,9 @@ pub(super) fn median_gap(mut times: Vec<Instant>) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::{arrival, millis, ms, sending};
     use super::*;
     use trace::HostId;
-
-    fn ms(ms: u64) -> Instant {
-        Instant::from_millis(ms)
-    }
-
-    fn millis(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
-
-    fn sending(packet: u64, at: u64) -> Sending {
-        Sending { at: ms(at), packet: PacketId(packet), is_new: true, place: packet, leg: 0 }
-    }
-
-    fn arrival(packet: u64, at: u64) -> Arrival {
-        Arrival { at: ms(at), bytes: 100, packet: PacketId(packet) }
-    }
 
     #[test]
     fn percentiles_are_nearest_ranks() {

@@ -13,6 +13,7 @@ mod measure;
 mod packets;
 mod path;
 mod seen;
+mod stops;
 mod stream;
 mod traffic;
 
@@ -168,5 +169,7 @@ impl Flow {
     }
 }
 
+#[cfg(test)]
+mod samples;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,8 @@ const REACTION: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PacketEvent {
     /// When the packet was lost or arrived again. For a held packet, when it was sent. For a packet that waited at
-    /// the node that dropped it, for example for an answer to ARP: when this node received it.
+    /// the node that dropped it, for example for an answer to ARP: when this node received it. For a packet that waited
+    /// for a stopped host before it was lost: when it reached this host.
     pub(crate) at: Instant,
     pub(crate) packet: PacketId,
     /// When the packet was sent.
@@ -38,7 +39,8 @@ pub(crate) struct Packets {
     /// Datagrams that were still on their way, for example in a queue, when the run ended; in the order in which they
     /// were sent.
     pub(crate) held: Vec<PacketEvent>,
-    /// Lost acknowledgments of the flow's data, in the order in which they were lost.
+    /// Lost acknowledgments of the flow's data, and lost segments that open its connection, in the order in which they
+    /// were lost.
     pub(crate) lost_acks: Vec<PacketEvent>,
     /// The times in which the sender waited for an acknowledgment of retransmitted data, or for the connection to open.
     pub(crate) waits: Vec<Wait>,
@@ -46,6 +48,8 @@ pub(crate) struct Packets {
     /// until each end with records was ready. `None` if no end with records requested the connection, or if the
     /// connection never opened and carried no data.
     pub(crate) opening: Option<Wait>,
+    /// When each segment that opens the connection was sent, in both directions. TCP only.
+    pub(crate) opened_by: Vec<(Instant, PacketId)>,
     /// For a stream of answers: when its sender read questions, and when these questions were first sent.
     pub(crate) questions: Vec<(Instant, Instant)>,
     /// When the first question was first sent that its receiver never read; `None` if there is none.

@@ -46,6 +46,9 @@ pub(crate) struct Due {
     pub(crate) gap: usize,
     pub(crate) from: Instant,
     pub(crate) to: Instant,
+    /// When the first of these data, or their question, was first sent, and the last of these datagrams. With a long
+    /// path, this is before `from`.
+    pub(crate) sent: [Instant; 2],
 }
 
 impl Due {

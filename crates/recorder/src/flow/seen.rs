@@ -5,6 +5,7 @@ use super::Transport;
 use super::fragments::{Fragments, Left};
 use super::packets::PacketEvent;
 use super::path::{Delivery, Path, Port};
+use super::stops::Stops;
 use crate::decode::Control;
 use crate::segment;
 use mobile_ip::foreign_agent::KEPT_REASONS;
@@ -26,8 +27,10 @@ pub(super) struct Seen {
     by_ports: BTreeMap<(Transport, Port, Port), usize>,
     /// For each packet with data: the index of its path, and the begin and the end of its range in the stream.
     packets: BTreeMap<PacketId, (usize, u64, u64)>,
-    /// Segments that acknowledge data, whether or not they carry data.
+    /// Segments that acknowledge data, whether or not they carry data, and segments that open a connection.
     acks: BTreeMap<PacketId, Ack>,
+    /// For the path of the data of an end that accepted a connection: the path in the other direction.
+    accepted: BTreeMap<usize, usize>,
     app_sent: BTreeSet<PacketId>,
     /// When and where an application received a datagram, or a stack received a packet of a stream or a datagram for a
     /// program. For SCTP: when and where the role received the packet.
@@ -45,6 +48,7 @@ pub(super) struct Seen {
     programs: BTreeSet<HostId>,
     known: BTreeSet<PacketId>,
     fragments: Fragments,
+    pub(super) stops: Stops,
 }
 
 /// A packet that waited longer at a node counts as lost when the node dropped it.
@@ -57,11 +61,14 @@ struct Loss {
     recorded: Instant,
 }
 
-/// A segment with an acknowledgment.
+/// A segment with an acknowledgment, or one that opens a connection.
 struct Ack {
-    /// The index of the path whose data the segment acknowledges, up to the position `place`.
+    /// The index of the path whose data the segment acknowledges, up to the position `place`. For a segment that opens
+    /// a connection: the path of the data of the end that requested it.
     path: usize,
     place: u64,
+    /// Whether the segment opens a connection (SYN).
+    opens: bool,
     sent: Instant,
     arrived: bool,
     dropped: Option<Loss>,
@@ -77,6 +84,7 @@ impl Seen {
             by_ports: BTreeMap::new(),
             packets: BTreeMap::new(),
             acks: BTreeMap::new(),
+            accepted: BTreeMap::new(),
             app_sent: BTreeSet::new(),
             delivered: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -86,6 +94,7 @@ impl Seen {
             programs,
             known: BTreeSet::new(),
             fragments: Fragments::default(),
+            stops: Stops::new(plan, records),
         };
         for (index, record) in records.iter().enumerate() {
             seen.note(record, records.get(..index).unwrap_or_default());
@@ -160,14 +169,27 @@ impl Seen {
         held.filter_map(event).collect()
     }
 
-    /// Returns the lost acknowledgments of this path's data.
+    /// Returns the lost acknowledgments of this path's data, and the lost segments that open its connection.
     pub(super) fn lost_acks(&self, path: usize) -> Vec<PacketEvent> {
-        let lost = self.acks.iter().filter(|(_, ack)| ack.path == path && !ack.arrived);
+        let is_its = |ack: &Ack| ack.path == path || self.opens(ack, path);
+        let lost = self.acks.iter().filter(|(_, ack)| is_its(ack) && !ack.arrived);
         let event = |(id, ack): (&PacketId, &Ack)| {
             let Loss { at, recorded } = ack.dropped?;
             Some(PacketEvent { at, packet: *id, sent: ack.sent, recorded })
         };
         lost.filter_map(event).collect()
+    }
+
+    /// Returns when each segment that opens this path's connection was sent, in the order of time.
+    pub(super) fn opening(&self, path: usize) -> Vec<(Instant, PacketId)> {
+        let opening = self.acks.iter().filter(|(_, ack)| self.opens(ack, path));
+        let mut opening: Vec<_> = opening.map(|(id, ack)| (ack.sent, *id)).collect();
+        opening.sort_unstable();
+        opening
+    }
+
+    fn opens(&self, ack: &Ack, path: usize) -> bool {
+        ack.opens && (ack.path == path || self.accepted.get(&path) == Some(&ack.path))
     }
 
     /// Returns the duplicates on this path: arrivals of a packet beyond the number of its transmissions.
@@ -195,7 +217,11 @@ impl Seen {
 
     fn note(&mut self, record: &Record, before: &[Record]) {
         let (at, host) = (record.at, record.host);
-        let loss = || Loss { at: stopped(record, before), recorded: at };
+        let loss = |id: PacketId| {
+            let since =
+                self.sent.get(&id).and_then(|sent| sent.last()).map_or(Instant::ZERO, |(sent, _)| *sent);
+            Loss { at: self.stops.since(id, [since, stopped(record, before)]), recorded: at }
+        };
         match &record.what {
             What::AppSent(id) => {
                 self.app_sent.insert(*id);
@@ -214,10 +240,14 @@ impl Seen {
             // The cause is the loss of another fragment, if one is recorded.
             What::Dropped(_, id, reason)
                 if *reason == node::reason::REASSEMBLY_TIMEOUT.0 && self.dropped.contains_key(id) => {}
-            What::Dropped(_, id, reason) if is_kept(reason) => self.discard(loss(), *id),
+            What::Dropped(_, id, reason) if is_kept(reason) => {
+                let lost = loss(*id);
+                self.discard(lost, *id);
+            }
             What::Dropped(_, id, _) | What::Lost(_, id, _) => {
+                let lost = loss(*id);
                 if let Some(whole) = self.fragments.lost(*id) {
-                    self.lose(loss(), whole);
+                    self.lose(lost, whole);
                 }
             }
             What::Held(iface, id) => *self.held.entry(*id).or_default() |= iface.is_some(),
@@ -294,8 +324,10 @@ impl Seen {
         if segment.has(Flags::RST) {
             return self.reset(at, index, from, to);
         }
-        if segment.has(Flags::ACK) {
-            self.note_ack(at, packet.id, (from, to), segment.ack.0);
+        match (syn, segment.has(Flags::ACK)) {
+            (true, is_answer) => self.note_opening(at, packet.id, index, is_answer.then_some((from, to))),
+            (false, true) => self.note_ack(at, packet.id, (from, to), segment.ack.0),
+            (false, false) => {}
         }
         let Some(path) = self.paths.get_mut(index) else { return };
         path.answered |= segment.has(Flags::ACK);
@@ -317,7 +349,22 @@ impl Seen {
     fn note_ack(&mut self, at: Instant, id: PacketId, (from, to): (SocketAddrV4, SocketAddrV4), number: u32) {
         let Some(path) = self.find(Transport::Tcp, to, from) else { return };
         let Some(place) = self.paths.get(path).map(|path| path.place(number)) else { return };
-        self.acks.insert(id, Ack { path, place, sent: at, arrived: false, dropped: None });
+        self.acks.insert(id, Ack { path, place, opens: false, sent: at, arrived: false, dropped: None });
+    }
+
+    /// Records a segment that opens a connection: `index` is the path of its sender's data. `answers` are the addresses of
+    /// a segment that accepts the connection.
+    fn note_opening(
+        &mut self,
+        at: Instant,
+        id: PacketId,
+        index: usize,
+        answers: Option<(SocketAddrV4, SocketAddrV4)>,
+    ) {
+        let asked = answers.and_then(|(from, to)| self.find(Transport::Tcp, to, from));
+        self.accepted.extend(asked.map(|asked| (index, asked)));
+        let path = asked.unwrap_or(index);
+        self.acks.insert(id, Ack { path, place: 0, opens: true, sent: at, arrived: false, dropped: None });
     }
 
     /// Records a new round-trip estimate of the sender's transport.
@@ -379,7 +426,7 @@ impl Seen {
     fn note_to_stack(&mut self, at: Instant, host: HostId, packet: &Packet) {
         if let Some(ack) = self.acks.get_mut(&packet.id) {
             ack.arrived = true;
-            if let Some(path) = self.paths.get_mut(ack.path) {
+            if let Some(path) = self.paths.get_mut(ack.path).filter(|_| !ack.opens) {
                 path.acknowledge(at, ack.place);
             }
         }

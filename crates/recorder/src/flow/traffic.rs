@@ -4,6 +4,7 @@ use super::Flow;
 use super::build::Builder;
 use super::packets::Packets;
 use super::seen::Seen;
+use super::stops::Stops;
 use super::stream::AppStreams;
 use scenario::Plan;
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ pub(crate) struct Traffic {
     pub(crate) packets: Vec<Packets>,
     delivered: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
     sent: BTreeMap<PacketId, Vec<(Instant, HostId)>>,
+    /// The packets that waited for stopped hosts.
+    pub(crate) stops: Stops,
 }
 
 impl Traffic {
@@ -24,7 +27,7 @@ impl Traffic {
         let streams = AppStreams::new(records);
         let builder = Builder { plan, seen: &seen, streams: &streams };
         let (flows, packets) = builder.flows().into_iter().unzip();
-        Self { flows, packets, delivered: seen.delivered, sent: seen.sent }
+        Self { flows, packets, delivered: seen.delivered, sent: seen.sent, stops: seen.stops }
     }
 
     /// Returns when the packet first reached this host at or after `from`, or `None` if it did not.

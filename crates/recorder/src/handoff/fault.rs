@@ -2,7 +2,7 @@
 
 use super::analysis::HandoffAnalysis;
 use super::experience::Owner;
-use super::hole::limit;
+use super::hole::{Gap, limit};
 use super::links::{Boundary, Fault, NOT_ENDED, NOT_UP};
 use super::stages::Next;
 use crate::decode::Control;
@@ -22,20 +22,23 @@ struct Due {
 }
 
 impl HandoffAnalysis<'_> {
-    /// Returns whether this fault caused the loss in a record: it happened during the fault, at its place. At the end
-    /// of a cut wire, ARP finds no neighbor any more, and packets are lost before the wire. A stopped host loses
-    /// nothing.
+    /// Returns whether this fault caused the loss in a record: it happened during the fault, at its place. At a cut
+    /// link, ARP finds no neighbor any more, and packets are lost before the link. A stopped host loses nothing, but a
+    /// packet that waited for it can be lost later.
     pub(super) fn is_lost_by(&self, lost: &Record, fault: &Fault<'_>) -> bool {
-        let (What::Lost(iface, _, why) | What::Dropped(iface, _, why)) = &lost.what else { return false };
+        let (What::Lost(iface, id, why) | What::Dropped(iface, id, why)) = &lost.what else { return false };
+        if fault.kind == EventKind::Stop {
+            return self.traffic.stops.is_waiting(*id, fault.host(), fault.begun());
+        }
         let place = (lost.host, *iface);
-        let is_cut = *why == link::reason::CUT.0;
+        let is_cut = *why == link::reason::CUT.0 || *why == node::reason::NO_NEIGHBOR.0;
         let is_cause = match (fault.kind, self.links.cut_wire(fault)) {
             (EventKind::Crash, _) => {
                 let is_down = *why == sim::reason::HOST_DOWN.0;
                 (*why == sim::reason::CRASHED.0 && lost.host == fault.host())
-                    || (is_down && self.links.leads_to(place, fault.host(), lost.at))
+                    || (is_down && self.is_for(lost, *id, fault.host()))
             }
-            (_, Some(ends)) => (is_cut || *why == node::reason::NO_NEIGHBOR.0) && ends.contains(&place),
+            (_, Some(ends)) => is_cut && ends.contains(&place),
             _ => is_cut && self.links.is_in_cut_cell(place, fault, lost.at),
         };
         if !is_cause || lost.at < fault.begun() {
@@ -44,13 +47,30 @@ impl HandoffAnalysis<'_> {
         (fault.begun()..=fault.ended()).contains(&self.stopped(lost))
     }
 
+    /// Returns whether a lost frame was for this host, or for all hosts that it could reach on its link.
+    fn is_for(&self, lost: &Record, id: PacketId, host: HostId) -> bool {
+        let (What::Lost(iface, ..) | What::Dropped(iface, ..)) = lost.what else { return false };
+        let since = Instant(lost.at.0.saturating_sub(ARP.as_nanos() as u64));
+        let sent = self.between(since, lost.at).iter().rev().find_map(|record| match &record.what {
+            What::Sent(out, packet) if packet.id == id && *out == iface && record.host == lost.host => {
+                self.links.owner(packet.link.dst)
+            }
+            _ => None,
+        });
+        sent.map_or_else(|| self.links.leads_to((lost.host, iface), host, lost.at), |to| to == host)
+    }
+
     /// Returns when a packet reached the node or the link that lost it.
     fn stopped(&self, lost: &Record) -> Instant {
         stopped(lost, self.between(Instant::ZERO, lost.at))
     }
 
-    /// Returns the packets that were lost by a fault, also if a node reports their losses only after the fault.
-    pub(super) fn lost_by(&self, fault: &Fault<'_>) -> BTreeSet<PacketId> {
+    /// Returns the packets that were lost by a fault, also if a node reports their losses only after the fault, and the
+    /// packets that waited for a stopped host.
+    pub(super) fn hindered_by(&self, fault: &Fault<'_>) -> BTreeSet<PacketId> {
+        if fault.kind == EventKind::Stop {
+            return self.traffic.stops.waiting(fault.host(), fault.begun()).cloned().unwrap_or_default();
+        }
         let until = fault.ended() + ARP;
         let lost = self.between(fault.begun(), until).iter().filter(|record| self.is_lost_by(record, fault));
         let id = |record: &Record| match &record.what {
@@ -81,27 +101,36 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns whether this host signalled, or the sender of the flow retransmitted, without success in this part of an
-    /// outage: a fault lost such a packet that was sent in this part. `lost` are the packets that the fault lost.
+    /// outage: a fault hindered such a packet that was sent in this part, or the packet that ends the part. `hindered`
+    /// are the packets that the fault lost, or that waited for it.
     pub(super) fn is_in_vain(
         &self,
         (host, flow): (HostId, &Flow),
         part: &Owner,
-        lost: &BTreeSet<PacketId>,
+        hindered: &BTreeSet<PacketId>,
     ) -> bool {
         let within = |at: Instant| (part.from..=part.to).contains(&at);
-        if lost.is_empty() {
+        if hindered.is_empty() {
             return false;
+        }
+        if part.stage == Some(Stage::FirstByte) {
+            let ending = flow.arrivals.partition_point(|arrival| arrival.at < part.to);
+            let mut ending = flow.arrivals.iter().skip(ending).take_while(|arrival| arrival.at == part.to);
+            return ending.any(|arrival| hindered.contains(&arrival.packet));
         }
         if part.stage == Some(Stage::Recovery) {
             let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
             let packets = place.and_then(|place| self.traffic.packets.get(place));
-            let mut all =
-                packets.into_iter().flat_map(|packets| packets.lost.iter().chain(&packets.lost_acks));
-            return all.any(|one| within(one.sent) && lost.contains(&one.packet));
+            return packets.is_some_and(|packets| {
+                let sent = packets.sendings.iter().map(|sending| (sending.at, sending.packet));
+                let acks = packets.lost_acks.iter().map(|ack| (ack.sent, ack.packet));
+                let mut all = sent.chain(acks).chain(packets.opened_by.iter().copied());
+                all.any(|(sent, packet)| within(sent) && hindered.contains(&packet))
+            });
         }
         let ends = [flow.from.host, flow.to.host];
         self.between(part.from, part.to).iter().any(|record| match &record.what {
-            What::Sent(iface, packet) if *iface != Iface::HOST && lost.contains(&packet.id) => {
+            What::Sent(iface, packet) if *iface != Iface::HOST && hindered.contains(&packet.id) => {
                 Control::of(packet).is_some_and(|control| {
                     // Agents notify each other and the sender of the flow of a new path. Only the sender has to know
                     // it.
@@ -115,9 +144,9 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns whether a host on the path of the flow was stopped, or a link on it was down, in a gap between two
-    /// arrivals from `last` to `end`, and data of the flow waited for its return for longer than the pace of the flow
-    /// explains.
-    pub(super) fn is_delayed(&self, next: &Next<'_>, [last, end]: [Instant; 2]) -> bool {
+    /// arrivals, and data of the flow waited for its return for longer than the pace of the flow explains.
+    pub(super) fn is_delayed(&self, next: &Next<'_>, gap: Gap) -> bool {
+        let Gap { last, end, .. } = gap;
         let limit = limit(next.packets, last);
         let is_long = |begun: Instant, sent: Instant| end.since(begun.max(sent).max(last).min(end)) > limit;
         // A host without any link, for example a radio out of reach of its cell.
@@ -130,7 +159,7 @@ impl HandoffAnalysis<'_> {
                 && self.due(next, last, back.0).is_some_and(is_late)
         };
         let is_longer = |fault: &Fault<'_>| {
-            let sent = self.waits_for(next, last, fault);
+            let sent = self.waits_for(next, gap, fault);
             sent.is_some_and(|sent| is_long(fault.begun(), sent))
         };
         self.links.faults(last, end).iter().any(is_longer)
@@ -139,20 +168,19 @@ impl HandoffAnalysis<'_> {
                 .any(|host| self.links.own_link_lost(host, last, end).iter().any(waits))
     }
 
-    /// Returns when data of the flow were first sent that waited for the end of this fault: they were sent before its
-    /// end, and passed its host, an end of its wire, or a radio in its cell, after it. A source that is stopped has
-    /// no data that are due. `last` is the last arrival before the data that end the gap.
-    pub(super) fn waits_for(&self, next: &Next<'_>, last: Instant, fault: &Fault<'_>) -> Option<Instant> {
-        // A stopped receiver reads at the instant at which it continues.
-        let lasts = fault.edges[1].2 == NOT_ENDED || fault.ended() > next.arrival.at;
-        if lasts || (fault.host() == next.flow.from.host && !fault.is_cut()) {
+    /// Returns when data of the flow were first sent that waited in this gap for the end of a fault: for a stopped host,
+    /// or behind a cut link until they passed an end of its wire, or a radio in its cell.
+    pub(super) fn waits_for(&self, next: &Next<'_>, gap: Gap, fault: &Fault<'_>) -> Option<Instant> {
+        if fault.kind == EventKind::Stop {
+            return self.waits_for_stop(next, gap, fault);
+        }
+        if fault.edges[1].2 == NOT_ENDED || fault.ended() > next.arrival.at || !fault.is_cut() {
             return None;
         }
-        let due = self.due(next, last, fault.ended())?;
+        let due = self.due(next, gap.last, fault.ended())?;
         let ends = self.links.cut_wire(fault);
         let is_there = |r: &Record, iface: Iface| match ends {
             Some(ends) => ends.contains(&(r.host, iface)),
-            None if r.host == fault.host() => true,
             None => self.links.is_in_cut_cell((r.host, iface), fault, r.at),
         };
         let is_it = |r: &Record| match &r.what {
@@ -162,6 +190,23 @@ impl HandoffAnalysis<'_> {
             _ => false,
         };
         self.first(fault.ended(), next.arrival.at, is_it).map(|_| due.sent)
+    }
+
+    /// Returns when the first packet was sent that the flow needed in this gap and that waited for a stopped host: a packet
+    /// with its data, with a question that the data answer, or one that opens the connection. Such a packet can be lost
+    /// later, or arrive after the gap.
+    fn waits_for_stop(&self, next: &Next<'_>, gap: Gap, fault: &Fault<'_>) -> Option<Instant> {
+        let waiting = self.traffic.stops.waiting(fault.host(), fault.begun())?;
+        let [since, until] = [gap.sent[0], gap.end];
+        let first = |packets: &Packets| {
+            let from = packets.sendings.partition_point(|sending| sending.at < since);
+            let mut within = packets.sendings.iter().skip(from).take_while(|sending| sending.at < until);
+            within.find(|sending| waiting.contains(&sending.packet)).map(|sending| sending.at)
+        };
+        let asked = self.questions(next.flow, next.packets).and_then(first);
+        let mut opening = next.packets.opened_by.iter().filter(|(sent, _)| (since..until).contains(sent));
+        let opening = opening.find(|(_, packet)| waiting.contains(packet)).map(|(sent, _)| *sent);
+        [first(next.packets), asked, opening].into_iter().flatten().min()
     }
 
     /// Returns the first packet with data that were sent before `until`, and that the receiver did not have at

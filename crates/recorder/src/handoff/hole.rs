@@ -53,12 +53,14 @@ enum Until<'a, 'n> {
 
 /// The part of a gap between two arrivals in which data were due, until a handoff cut the path.
 #[derive(Clone, Copy)]
-struct Gap {
+pub(super) struct Gap {
     /// The last arrival of new data before the gap, or the begin of the flow.
-    last: Instant,
+    pub(super) last: Instant,
     /// Since when data were due without a pause of the source.
     due: Instant,
-    end: Instant,
+    /// When the data that were due were sent, as in [`Due::sent`].
+    pub(super) sent: [Instant; 2],
+    pub(super) end: Instant,
     /// Whether the source paused at `end`.
     is_pause: bool,
 }
@@ -67,20 +69,28 @@ impl Gap {
     /// Returns the part of a gap from `last` in which data were due, but not after `until`.
     fn new(last: Instant, due: &Due, [until, end]: [Instant; 2]) -> Self {
         let is_pause = due.to < until && due.to < end;
-        Self { last, due: due.from.clamp(last, until.max(last)), end: due.to.min(until), is_pause }
+        let from = due.from.clamp(last, until.max(last));
+        Self { last, due: from, sent: due.sent, end: due.to.min(until), is_pause }
     }
 
     fn span(&self) -> Duration {
         self.end.since(self.due.min(self.end))
     }
 
-    /// Returns whether a loss can belong to this part. Losses up to one `window` before it count too. If the source
-    /// paused at its begin or its end, the packet was sent in this part.
-    fn has(&self, lost: &PacketEvent, window: Duration, is_stream: bool) -> bool {
-        let since = Instant(self.due.0.saturating_sub(window.as_nanos() as u64));
-        let is_later = is_stream || self.due == self.last || lost.sent >= self.due;
+    /// Returns whether a loss can belong to this part. With a long path, a packet can be lost long before it is due. So a
+    /// packet of a stream counts if it was lost in this part, up to one `window` before it, or since the data that are
+    /// due were sent. A datagram counts if it was due, or was to arrive in this part after the `delay` of its flow.
+    fn has(&self, lost: &PacketEvent, window: Duration, delay: Option<Duration>) -> bool {
+        let [first, newest] = self.sent;
+        let since = Instant(self.due.0.saturating_sub(window.as_nanos() as u64)).min(first);
+        let is_due = match delay {
+            None => lost.at >= since,
+            Some(delay) => {
+                (first..=newest).contains(&lost.sent) || (self.due..=self.end).contains(&(lost.sent + delay))
+            }
+        };
         let is_earlier = if self.is_pause { lost.sent <= self.end } else { lost.at <= self.end };
-        lost.at >= since && is_later && is_earlier
+        is_due && is_earlier
     }
 }
 
@@ -100,14 +110,19 @@ impl Charged {
         Self { by_handoffs: by_handoffs.collect(), ..Self::default() }
     }
 
-    /// Charges a hole that began at `from` with a loss. Returns whether the hole counts it: no other hole does. A
-    /// handoff keeps the losses before the hole. It also keeps those after its cut, if the packet was sent before the
-    /// cut, or if the hole began before the cut, so that it ended there.
-    fn charge(&mut self, lost: PacketEvent, from: Instant) -> bool {
-        let is_handoffs = self
-            .by_handoffs
-            .get(&lost)
-            .is_some_and(|cut| lost.at < from || (lost.at >= *cut && (lost.sent < *cut || from < *cut)));
+    /// Charges a hole that began at `from` with a loss. Returns whether the hole counts it: no other hole does. If the hole
+    /// began before the cut of a handoff, it ended there: the handoff keeps the losses before the hole and after the
+    /// cut. If the hole began later, the handoff keeps the losses before the hole, and those of packets that were sent
+    /// before the cut, unless a fault of the hole caused them (`is_by_fault`).
+    fn charge(&mut self, lost: PacketEvent, from: Instant, is_by_fault: bool) -> bool {
+        let is_handoffs = self.by_handoffs.get(&lost).is_some_and(|cut| {
+            let is_before = lost.at < from;
+            if from < *cut {
+                is_before || lost.at >= *cut
+            } else {
+                !is_by_fault && (is_before || lost.sent < *cut)
+            }
+        });
         !is_handoffs && self.by_holes.insert(lost)
     }
 }
@@ -161,11 +176,14 @@ impl HandoffAnalysis<'_> {
                     (None, Some(next)) => Until::Arrival(next),
                     (_, None) => Until::Never,
                 };
-                let mut hole = self.hole(index, (flow, packets), gap, &lost, (ends, next.as_ref()));
+                let faults = self.faults_of(flow, &lost, gap, next.as_ref());
+                let interrupted = (lost.as_slice(), faults.as_slice());
+                let mut hole = self.hole(index, (flow, packets), gap, interrupted, (ends, next.as_ref()));
                 if !rounds_to_zero(&hole) {
                     let has_data = |lost: &&PacketEvent| packets.lost.binary_search(lost).is_ok();
-                    let ours = lost.iter().filter(has_data);
-                    hole.lost = ours.filter(|lost| charged.charge(**lost, hole.from)).count() as u64;
+                    let is_ours =
+                        |lost: &&PacketEvent| charged.charge(**lost, hole.from, self.is_by(lost, &faults));
+                    hole.lost = lost.iter().filter(has_data).filter(is_ours).count() as u64;
                     holes.push(hole);
                 }
             }
@@ -182,7 +200,7 @@ impl HandoffAnalysis<'_> {
         next: Option<&Next<'_>>,
         gap: Gap,
     ) -> Option<Vec<PacketEvent>> {
-        let Gap { last, due, end, is_pause } = gap;
+        let Gap { last, due, end, is_pause, .. } = gap;
         let held = if next.is_none() { self.held_by_faults(packets, [last, end]) } else { Vec::new() };
         let is_too_early = flow.ended.is_none() && ends_too_early(packets, due, end);
         let is_due = next.is_some()
@@ -192,20 +210,31 @@ impl HandoffAnalysis<'_> {
                 && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
         let sent = next.and_then(|next| packets.first_sent(next.place));
         let further = held.iter().chain(self.lost_questions(flow, packets, gap));
-        let lost = if is_due { losses(packets, further, gap, sent) } else { Vec::new() };
+        let lost = if is_due { losses((flow, packets), further, gap, sent) } else { Vec::new() };
         // A stopped host, and the queue of a link that is down, keep packets and lose none.
-        let is_delayed = || next.is_some_and(|next| self.is_delayed(next, [last, end]));
+        let is_delayed = || next.is_some_and(|next| self.is_delayed(next, gap));
         (!lost.is_empty() || is_delayed()).then_some(lost)
     }
 
     /// Returns the losses of the questions that a stream answers, if the sender of a question waited for longer than
     /// [`limit`] in this gap.
     fn lost_questions(&self, flow: &Flow, packets: &Packets, gap: Gap) -> &[PacketEvent] {
-        let is_asked = !packets.questions.is_empty() || packets.unread.is_some();
-        let Some((_, questions)) = self.reverse(flow).filter(|_| is_asked) else { return &[] };
+        let Some(questions) = self.questions(flow, packets) else { return &[] };
         let waited = questions.waited([gap.due, gap.end], None);
         let is_long = waited.is_some_and(|wait| wait.span() > limit(packets, gap.last));
         if is_long { &questions.lost } else { &[] }
+    }
+
+    /// Returns the packets of the questions that a stream answers, or `None` if it answers none.
+    pub(super) fn questions(&self, flow: &Flow, packets: &Packets) -> Option<&Packets> {
+        let is_asked = !packets.questions.is_empty() || packets.unread.is_some();
+        is_asked.then(|| self.reverse(flow)).flatten().map(|(_, questions)| questions)
+    }
+
+    /// Returns whether one of these faults caused a loss.
+    fn is_by(&self, lost: &PacketEvent, faults: &[Fault<'_>]) -> bool {
+        let by = |record: &Record| faults.iter().any(|fault| self.is_lost_by(record, fault));
+        self.lost_at(lost).is_some_and(by)
     }
 
     /// Returns whether all datagrams after the last arrival were lost on links at random, within at most [`RANDOM`]. A
@@ -229,7 +258,7 @@ impl HandoffAnalysis<'_> {
         index: usize,
         (flow, packets): (&Flow, &Packets),
         gap: Gap,
-        lost: &[PacketEvent],
+        (lost, faults): (&[PacketEvent], &[Fault<'_>]),
         (until, next): (Until<'_, '_>, Option<&Next<'_>>),
     ) -> Hole {
         let Gap { last, due, end, .. } = gap;
@@ -237,9 +266,11 @@ impl HandoffAnalysis<'_> {
         let down = self.first(last, end, |r| {
             is_end(r.host) && matches!(&r.what, What::Down(_, why) if !is_refusal(why))
         });
-        let away = || self.away(flow, gap).filter(|_| lost.is_empty());
-        let event = self.event_of(flow, lost, gap, next).or_else(away);
-        let began = event.as_ref().map(|[begun, _]| begun.0).or(down.map(|down| down.at));
+        let mut events: Vec<_> = faults.iter().map(|fault| fault.edges.clone()).collect();
+        if events.is_empty() && lost.is_empty() {
+            events.extend(self.away(flow, gap));
+        }
+        let began = events.first().map(|[begun, _]| begun.0).or(down.map(|down| down.at));
         let began = began.map(|began| began.max(due));
         // If packets were lost before the event or before the link went down, the hole had begun already.
         let loses = |since: Instant| lost.iter().any(|lost| lost.at > due && lost.at < since);
@@ -249,8 +280,8 @@ impl HandoffAnalysis<'_> {
             let experience = Experience::Never { from };
             return Hole { host, flow: index, from, experience, lost: 0 };
         }
-        // A packet that was sent before the end of the event waited for it.
-        let delayed = event.is_some();
+        // A packet that was sent before the end of the last event waited for it.
+        let delayed = !events.is_empty();
         let is_sent = next.is_some_and(|next| packets.first_sent(next.place) == Some(due));
         let begins = match (from == due && due > last, packets.is_stream) {
             (false, true) => (from, flow.to.host, "last_arrival".to_owned()),
@@ -259,14 +290,17 @@ impl HandoffAnalysis<'_> {
             (true, true) => (from, flow.to.host, "data_due".to_owned()),
             (true, false) => (from, flow.from.host, "app_sent".to_owned()),
         };
-        let stages = self.without_path((flow, packets, next), lost, (begins, end), (host, down, event));
+        let stages = self.without_path((flow, packets, next), lost, (begins, end), (host, down, events));
         let stages = match until {
             Until::Arrival(next) => self.resumed(next, stages, delayed),
             Until::Handoff(_, true) => vec![undetected([from, end], host)],
             Until::Handoff(next, false) => {
                 self.interrupted((end, host, "next_handoff".to_owned()), next, stages, None)
             }
-            Until::Pause => until_pause((end, flow.from.host, "app_paused".to_owned()), stages),
+            Until::Pause => {
+                let stage = if packets.is_stream { Stage::Recovery } else { Stage::Link };
+                until_pause((end, flow.from.host, "app_paused".to_owned()), stage, stages)
+            }
             Until::Never => stages,
         };
         let owners = self.other_end(host, flow, share_out(from, end, stages));
@@ -274,48 +308,68 @@ impl HandoffAnalysis<'_> {
         Hole { host, flow: index, from, experience, lost: 0 }
     }
 
-    /// Returns the first stages of a hole: the time in which packets were lost, with the causes.
+    /// Returns the first stages of a hole: the times in which packets were lost or waited, with the causes.
     fn without_path(
         &self,
         (flow, packets, next): (&Flow, &Packets, Option<&Next<'_>>),
         lost: &[PacketEvent],
         (begin, end): (Boundary, Instant),
-        (host, down, event): (HostId, Option<&Record>, Option<[Boundary; 2]>),
+        (host, down, mut events): (HostId, Option<&Record>, Vec<[Boundary; 2]>),
     ) -> Vec<Owner> {
         let from = begin.0;
-        let up = down.and_then(|down| {
-            self.first(from, end, |r| r.host == down.host && matches!(r.what, What::Up(..)))
-        });
-        let interrupted = match (event, down, up) {
-            (Some([begun, ended]), ..) => {
-                Some([(begun.0.max(from), begun.1, begun.2), (ended.0.min(end), ended.1, ended.2)])
-            }
-            (None, Some(down), Some(up)) => {
-                Some([(down.at.max(from), down.host, "down".to_owned()), (up.at, up.host, "up".to_owned())])
-            }
-            _ => None,
-        };
-        let mut stages = Vec::new();
-        let back = interrupted.as_ref().map_or_else(|| begin.clone(), |[_, back]| back.clone());
+        if events.is_empty() {
+            events.extend(down.and_then(|down| self.down_until_up(down, from, end)));
+        }
         let first = lost.iter().map(|lost| lost.at).find(|at| *at > from).unwrap_or(from);
-        let signalled = self.signalled(flow, &back, [first, end], next);
-        if let Some([gone, back]) = interrupted {
-            if gone.0 > from {
-                let stage = if packets.is_stream { Stage::Recovery } else { Stage::Link };
-                add(&mut stages, stage, [Some(begin), Some(gone.clone())]);
+        let waits = if packets.is_stream { Stage::Recovery } else { Stage::Link };
+        let (mut stages, mut back) = (Vec::new(), begin.clone());
+        for [gone, ended] in &events {
+            let ended = (ended.0.min(end), ended.1, ended.2.clone());
+            if ended.0 <= back.0 {
+                continue;
             }
-            add(&mut stages, Stage::Link, [Some(gone), Some(back)]);
-        } else if signalled.is_empty() && !packets.is_stream {
-            // The link was up, and lost several packets in a row.
-            let last_lost = lost.iter().rfind(|lost| lost.recorded <= end).or(lost.last());
-            let last_lost = last_lost.map(|lost| self.last_loss(lost, host)).filter(|lost| lost.0 > from);
-            let end = last_lost.unwrap_or_else(|| begin.clone());
-            add(&mut stages, Stage::Link, [Some(begin), Some(end)]);
-        } else if signalled.is_empty() {
-            add(&mut stages, Stage::Recovery, [Some(begin.clone()), Some(begin)]);
+            if gone.0 > back.0 {
+                let is_between = back.0 > from;
+                let within = is_between.then(|| self.signalled(flow, &back, [first, gone.0], next));
+                stages.extend(within.into_iter().flatten());
+                let idle = latest(&stages).unwrap_or_else(|| back.clone());
+                if idle.0 < gone.0 {
+                    add(&mut stages, waits, [Some(idle), Some(gone.clone())]);
+                }
+            }
+            let gone = (gone.0.max(back.0), gone.1, gone.2.clone());
+            add(&mut stages, Stage::Link, [Some(gone), Some(ended.clone())]);
+            back = ended;
+        }
+        let signalled = self.signalled(flow, &back, [first, end], next);
+        if stages.is_empty() && signalled.is_empty() {
+            let until =
+                if packets.is_stream { begin.clone() } else { self.until_last_loss(lost, &begin, end, host) };
+            add(&mut stages, waits, [Some(begin), Some(until)]);
         }
         stages.extend(signalled);
         stages
+    }
+
+    /// Returns the last loss of a datagram in a hole that begins with `begin`, or `begin` if all were lost before. The
+    /// link was up, and lost several packets in a row.
+    fn until_last_loss(
+        &self,
+        lost: &[PacketEvent],
+        begin: &Boundary,
+        end: Instant,
+        host: HostId,
+    ) -> Boundary {
+        let last = lost.iter().rfind(|lost| lost.recorded <= end).or(lost.last());
+        let last = last.map(|lost| self.last_loss(lost, host)).filter(|lost| lost.0 > begin.0);
+        last.unwrap_or_else(|| begin.clone())
+    }
+
+    /// Returns the time from the loss of a link until it came up again, from `from` on, or `None` if it stayed down
+    /// until `end`.
+    fn down_until_up(&self, down: &Record, from: Instant, end: Instant) -> Option<[Boundary; 2]> {
+        let up = self.first(from, end, |r| r.host == down.host && matches!(r.what, What::Up(..)))?;
+        Some([(down.at.max(from), down.host, "down".to_owned()), (up.at, up.host, "up".to_owned())])
     }
 
     /// Returns whether a handoff began because the host's agent had expired or left.
@@ -326,36 +380,26 @@ impl HandoffAnalysis<'_> {
         handoff.kind == AGENT && self.first(handoff.begun, handoff.begun, is_loss).is_some()
     }
 
-    /// Returns the scenario event that caused a hole, with its end. The event was at an end of the flow, or the flow
-    /// lost packets during the event for a reason that only events cause, or the data that end the hole, `next`,
-    /// waited at the event's host. Of several, one at an end of the flow, or at the host that lost packets, is
-    /// preferred. Of these, it is the one that lasted longest in the gap.
-    fn event_of(
+    /// Returns the faults that caused a hole, in the order of their begin. A fault was at an end of the flow, or the flow
+    /// lost packets because of it, or data that are due waited for its end.
+    fn faults_of(
         &self,
         flow: &Flow,
         lost: &[PacketEvent],
-        Gap { last, due, end, .. }: Gap,
+        gap: Gap,
         next: Option<&Next<'_>>,
-    ) -> Option<[Boundary; 2]> {
+    ) -> Vec<Fault<'_>> {
         let losses: Vec<&Record> = lost.iter().filter_map(|lost| self.lost_at(lost)).collect();
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
-        let mut faults = self.links.faults(due, end);
-        // Of a cut, the record names one end of the link, and the flow may not use this link.
-        let is_at_end = |fault: &Fault<'_>| is_end(fault.host()) && !fault.is_cut();
+        let mut faults = self.links.faults(gap.due, gap.end);
         faults.retain(|fault| {
+            // Of a cut, the record names one end of the link, and the flow may not use this link.
+            let is_at_end = is_end(fault.host()) && !fault.is_cut();
             let loses = || losses.iter().any(|record| self.is_lost_by(record, fault));
-            let waits = || next.is_some_and(|next| self.waits_for(next, last, fault).is_some());
-            fault.begun() < end && (is_at_end(fault) || loses() || waits())
+            let waits = || next.is_some_and(|next| self.waits_for(next, gap, fault).is_some());
+            fault.begun() < gap.end && (is_at_end || loses() || waits())
         });
-        let is_at_own_host = |fault: &Fault<'_>| {
-            let is_its = |host: HostId| is_end(host) || host == fault.host();
-            is_at_end(fault)
-                || losses.iter().any(|record| is_its(record.host) && self.is_lost_by(record, fault))
-        };
-        let overlap = |fault: &Fault<'_>| fault.ended().min(end).since(fault.begun().max(due));
-        let longer = |one, other| if overlap(other) > overlap(one) { other } else { one };
-        let own = faults.iter().filter(|fault| is_at_own_host(fault)).reduce(longer);
-        own.or_else(|| faults.iter().reduce(longer)).map(|fault| fault.edges.clone())
+        faults
     }
 
     /// Returns the first time in a gap in which an end of the flow had no link, and came back before the gap ended.
@@ -390,10 +434,11 @@ pub(super) fn limit(packets: &Packets, last: Instant) -> Duration {
     LEAST.max(round_trip).max(packets.pace * 2) * 2
 }
 
-/// Adds the rest of a hole that a pause of the source ends: the link lost or delayed all datagrams until then.
-fn until_pause(end: Boundary, mut stages: Vec<Owner>) -> Vec<Owner> {
+/// Adds the rest of a hole that a pause of the source ends: the link lost or delayed all datagrams until then, or the
+/// sender of a stream waited for an acknowledgment.
+fn until_pause(end: Boundary, stage: Stage, mut stages: Vec<Owner>) -> Vec<Owner> {
     if let Some(back) = latest(&stages).filter(|back| back.0 < end.0) {
-        add(&mut stages, Stage::Link, [Some(back), Some(end)]);
+        add(&mut stages, stage, [Some(back), Some(end)]);
     }
     stages
 }
@@ -408,7 +453,7 @@ fn rounds_to_zero(hole: &Hole) -> bool {
 /// acknowledgments count if the sender waited for longer than [`limit`], until the gap ended. The packets in
 /// `further` count as lost too.
 fn losses<'a>(
-    packets: &'a Packets,
+    (flow, packets): (&Flow, &'a Packets),
     further: impl Iterator<Item = &'a PacketEvent>,
     gap: Gap,
     next: Option<Instant>,
@@ -419,8 +464,8 @@ fn losses<'a>(
     let acks = waited.filter(is_long).map(|_| &packets.lost_acks);
     let all = packets.lost.iter().chain(further).chain(acks.into_iter().flatten());
     let window = window(packets, last);
-    let mut lost: Vec<PacketEvent> =
-        all.filter(|lost| gap.has(lost, window, packets.is_stream)).copied().collect();
+    let delay = (!packets.is_stream).then(|| flow.delay.map(|delay| delay.p50).unwrap_or_default());
+    let mut lost: Vec<PacketEvent> = all.filter(|lost| gap.has(lost, window, delay)).copied().collect();
     lost.sort_unstable();
     lost
 }
@@ -469,10 +514,11 @@ mod tests {
             sent: ms(sent),
             recorded: ms(at),
         };
-        let takes = |lost: PacketEvent, from: u64| {
+        let charge = |lost: PacketEvent, from: u64, is_by_fault: bool| {
             let mut charged = Charged { by_handoffs: [(lost, ms(1_000))].into(), ..Charged::default() };
-            charged.charge(lost, ms(from))
+            charged.charge(lost, ms(from), is_by_fault)
         };
+        let takes = |lost: PacketEvent, from: u64| charge(lost, from, false);
         assert_eq!(
             [(990, 999), (990, 1_000), (1_000, 1_000)].map(|(sent, at)| takes(lost(sent, at), 500)),
             [true, false, false]
@@ -481,5 +527,8 @@ mod tests {
             [(990, 1_200), (1_100, 1_200), (1_100, 1_190)].map(|(sent, at)| takes(lost(sent, at), 1_195)),
             [false, true, false]
         );
+        // A fault lost the packet on its way.
+        let by_fault = [(500, 1_000), (1_195, 1_200)].map(|(from, at)| charge(lost(990, at), from, true));
+        assert_eq!(by_fault, [false, true]);
     }
 }

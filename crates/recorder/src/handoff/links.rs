@@ -5,7 +5,7 @@ use scenario::Plan;
 use sim::Order;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
-use wire::{Cell, Iface, Instant};
+use wire::{Cell, Iface, Instant, Mac};
 
 /// An event that begins or ends a stage: time, host and name.
 pub(super) type Boundary = (Instant, HostId, String);
@@ -73,6 +73,8 @@ pub(super) struct Links<'a> {
     cells: BTreeMap<HostInterface, Vec<(Instant, Cell)>>,
     /// The other end of each wire.
     wires: BTreeMap<HostInterface, HostInterface>,
+    /// The host of each link address.
+    owners: BTreeMap<Mac, HostId>,
     /// The interfaces at the ends of each wire that an event of the scenario changes, by the name of the link in
     /// events.
     changed_wires: BTreeMap<String, BTreeSet<HostInterface>>,
@@ -90,6 +92,7 @@ impl<'a> Links<'a> {
             hosts: BTreeMap::new(),
             cells: stations(plan),
             wires: wires(plan, &places),
+            owners: owners(plan),
             changed_wires,
             changed_cells,
         };
@@ -190,6 +193,11 @@ impl<'a> Links<'a> {
         cells.is_some_and(|cells| self.cell_of(place, at).is_some_and(|cell| cells.contains(&cell)))
     }
 
+    /// Returns the host with this link address; `None` if there is none, for example for a broadcast.
+    pub(super) fn owner(&self, address: Mac) -> Option<HostId> {
+        self.owners.get(&address).copied()
+    }
+
     /// Returns whether a frame that this interface sends can reach a host: by a wire, or in a cell.
     pub(super) fn leads_to(&self, place: HostInterface, host: HostId, at: Instant) -> bool {
         let is_wired = self.wires.get(&place).is_some_and(|(other, _)| *other == host);
@@ -271,6 +279,12 @@ fn places(plan: &Plan) -> BTreeMap<PortId, HostInterface> {
         (1..).map(Iface).zip(&host.ports).map(|(iface, port)| (port.port, (id, iface))).collect()
     };
     hosts.flat_map(of_host).collect()
+}
+
+/// Returns the host of each link address.
+fn owners(plan: &Plan) -> BTreeMap<Mac, HostId> {
+    let hosts = (0..).map(HostId).zip(&plan.hosts);
+    hosts.flat_map(|(id, host)| host.ports.iter().map(move |port| (port.mac, id))).collect()
 }
 
 /// Returns the cells of the base stations.

@@ -9,7 +9,7 @@ use super::route::{Departure, Switched};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use trace::{HostId, Record, What};
-use wire::{Iface, Instant};
+use wire::{Duration, Iface, Instant};
 
 impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
@@ -73,16 +73,21 @@ impl<'a> HandoffAnalysis<'a> {
         let by_own = |owner: Owner| if can_be_own(&owner) { divide(owner, &own) } else { vec![owner] };
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away)).flat_map(by_own);
         // An event of the scenario explains the parts during the event that have no other cause. It also explains the parts
-        // in which the host signalled, or the sender of the flow retransmitted, and the event lost these packets.
-        let lost: Vec<_> = faults.iter().map(|fault| (fault, self.lost_by(fault))).collect();
+        // in which the host signalled, or the sender of the flow retransmitted, and the event lost or delayed these packets.
+        let hindered: Vec<_> = faults.iter().map(|fault| (fault, self.hindered_by(fault))).collect();
         let in_vain = |owner: &Owner| -> Vec<[Boundary; 2]> {
-            let is_its = |(_, lost): &&(&Fault<'_>, _)| self.is_in_vain((host, flow), owner, lost);
-            lost.iter().filter(is_its).map(|(fault, _)| fault.edges.clone()).collect()
+            let is_its = |(_, packets): &&(&Fault<'_>, _)| self.is_in_vain((host, flow), owner, packets);
+            hindered.iter().filter(is_its).map(|(fault, _)| fault.edges.clone()).collect()
         };
         let by_event = |owner: Owner| match owner.stage {
             None => split(owner, &ordered),
             Some(
-                Stage::Detection | Stage::Address | Stage::Registration | Stage::PathSwitch | Stage::Recovery,
+                Stage::Detection
+                | Stage::Address
+                | Stage::Registration
+                | Stage::PathSwitch
+                | Stage::Recovery
+                | Stage::FirstByte,
             ) => {
                 let in_vain = in_vain(&owner);
                 divide(owner, &in_vain)
@@ -104,7 +109,9 @@ impl<'a> HandoffAnalysis<'a> {
     ) -> Vec<Owner> {
         let Some(back) = latest(&stages).or(switch).filter(|back| back.0 < end.0) else { return stages };
         let is_sent = next.packets.first_sent(next.place).is_some_and(|sent| sent < end.0);
-        if next.packets.is_stream && is_sent {
+        let waits =
+            || next.packets.waited([back.0, end.0], None).is_some_and(|wait| wait.span() > Duration::ZERO);
+        if next.packets.is_stream && (is_sent || waits()) {
             add(&mut stages, Stage::Recovery, [Some(back), Some(end)]);
         } else {
             let limit = end.0;

@@ -1,0 +1,106 @@
+//! The packets that waited for stopped hosts. A stopped host loses nothing: it takes what reached it when it continues.
+
+use scenario::Plan;
+use std::collections::{BTreeMap, BTreeSet};
+use trace::{EventKind, HostId, Record, What};
+use wire::{Duration, Iface, Instant, PacketId};
+
+/// A stop of a host, by the host and the begin of the stop.
+type Stop = (HostId, Instant);
+
+/// The packets of a run that waited for stopped hosts.
+#[derive(Default)]
+pub(crate) struct Stops {
+    /// When each packet reached stopped hosts, in the order of time.
+    reached: BTreeMap<PacketId, Vec<Instant>>,
+    waited: BTreeMap<Stop, BTreeSet<PacketId>>,
+}
+
+impl Stops {
+    pub(super) fn new(plan: &Plan, records: &[Record]) -> Self {
+        let times = times(records);
+        let mut stops = Self::default();
+        if times.is_empty() {
+            return stops;
+        }
+        let delays = delays(plan);
+        // The host that last had each packet, and when the packet left it and reached the next host.
+        let mut last: BTreeMap<PacketId, (HostId, Instant)> = BTreeMap::new();
+        for record in records {
+            let Some((id, sent_by)) = packet(record) else { continue };
+            let (host, at) = (record.host, record.at);
+            if let Some((before, reached)) = last.get(&id).copied() {
+                // What the host had already at the begin of the stop is kept there for another reason.
+                let waits = |[begun, ended]: &&[Instant; 2]| {
+                    reached < *ended && *ended <= at && (reached >= *begun || before != host)
+                };
+                if let Some([begun, _]) = times.get(&host).and_then(|all| all.iter().find(waits)) {
+                    stops.reached.entry(id).or_default().push(reached.max(*begun));
+                    stops.waited.entry((host, *begun)).or_default().insert(id);
+                }
+            }
+            let delay = sent_by.and_then(|iface| delays.get(&(host, iface))).copied().unwrap_or_default();
+            last.insert(id, (host, at + delay));
+        }
+        stops
+    }
+
+    /// Returns whether a packet waited for the stop of this host that began at `begun`.
+    pub(crate) fn is_waiting(&self, packet: PacketId, host: HostId, begun: Instant) -> bool {
+        self.waiting(host, begun).is_some_and(|all| all.contains(&packet))
+    }
+
+    /// Returns the packets that waited for the stop of this host that began at `begun`; `None` if there are none.
+    pub(crate) fn waiting(&self, host: HostId, begun: Instant) -> Option<&BTreeSet<PacketId>> {
+        self.waited.get(&(host, begun))
+    }
+
+    /// Returns when a packet that was lost first waited for a stopped host, between `from` and `until`. Returns `until`
+    /// if it did not wait.
+    pub(super) fn since(&self, packet: PacketId, [from, until]: [Instant; 2]) -> Instant {
+        let reached = self.reached.get(&packet).into_iter().flatten();
+        reached.copied().find(|at| (from..until).contains(at)).unwrap_or(until)
+    }
+}
+
+/// Returns the begin and the end of each stop of each host.
+fn times(records: &[Record]) -> BTreeMap<HostId, Vec<[Instant; 2]>> {
+    let mut times: BTreeMap<HostId, Vec<[Instant; 2]>> = BTreeMap::new();
+    for Record { at, host, what } in records {
+        let What::Ordered(event) = what else { continue };
+        match event.kind {
+            EventKind::Stop => times.entry(*host).or_default().push([*at, Instant::NEVER]),
+            EventKind::Continue | EventKind::Crash => {
+                let open = times.get_mut(host).and_then(|all| all.last_mut());
+                if let Some(open) = open.filter(|[_, ended]| *ended == Instant::NEVER) {
+                    open[1] = *at;
+                }
+            }
+            _ => {}
+        }
+    }
+    times
+}
+
+/// Returns the packet of a record, and the link by which it left the host.
+fn packet(record: &Record) -> Option<(PacketId, Option<Iface>)> {
+    match &record.what {
+        What::Sent(iface, packet) => Some((packet.id, Some(*iface))),
+        What::Received(_, packet) => Some((packet.id, None)),
+        What::Dropped(_, id, _) | What::Lost(_, id, _) | What::AppReceived(id) => Some((*id, None)),
+        _ => None,
+    }
+}
+
+/// Returns the propagation delay of each wire, by the interface that sends.
+fn delays(plan: &Plan) -> BTreeMap<(HostId, Iface), Duration> {
+    let ends =
+        plan.wires.iter().flat_map(|([one, other], spec)| [(*one, spec.delay[0]), (*other, spec.delay[1])]);
+    let by_port: BTreeMap<_, Duration> = ends.collect();
+    let hosts = (0..).map(HostId).zip(&plan.hosts);
+    let of_host = |(id, host): (HostId, &'_ scenario::HostPlan)| -> Vec<_> {
+        let ports = (1..).map(Iface).zip(&host.ports);
+        ports.filter_map(|(iface, port)| Some(((id, iface), *by_port.get(&port.port)?))).collect()
+    };
+    hosts.flat_map(of_host).collect()
+}
