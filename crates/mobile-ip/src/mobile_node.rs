@@ -146,6 +146,8 @@ pub struct MobileNode {
     chosen: Option<Instant>,
     /// The agent to register with when the pause between registrations has ended.
     next: Option<Ipv4Addr>,
+    /// Whether the wait for `next` was marked since the link came up.
+    waits_marked: bool,
     /// An agent that has expired, through which packets are still sent while the registration with it holds and the
     /// link does not change.
     kept: Option<Ipv4Addr>,
@@ -201,6 +203,7 @@ impl MobileNode {
             attached: None,
             chosen: None,
             next: None,
+            waits_marked: false,
             kept: None,
             rng: solicitations,
             ignored: BTreeSet::new(),
@@ -380,7 +383,9 @@ impl MobileNode {
         let free = free.map(|free| debounced.map_or(free, |debounced| free.min(debounced)));
         if let Some(free) = free.filter(|free| now < *free) {
             self.detected_if_heard(agent, out);
-            if self.next.replace(agent) != Some(agent) {
+            let is_known = self.next.replace(agent) == Some(agent);
+            let is_marked = std::mem::replace(&mut self.waits_marked, true);
+            if !(is_known && is_marked) {
                 out.mark(MobileIpEvent::RegistrationWaits { agent }.into());
             }
             return self.timers.set(Timer::Hold, free);

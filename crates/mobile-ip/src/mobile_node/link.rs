@@ -71,6 +71,7 @@ impl MobileNode {
     /// registers with the next usable agent that it hears.
     fn hint(&mut self, now: Instant, out: &mut Outbox) {
         self.used.triggered = self.config.link_trigger;
+        self.waits_marked = false;
         if self.used.triggered {
             // The agent in `next` was heard before the link changed, so it may be out of reach now.
             self.next = None;
