@@ -47,18 +47,19 @@ impl Talk {
     /// Handles an acknowledgment up to `below` with SACK `blocks`, in thousands of bytes. Returns the segments that are
     /// sent in response.
     fn hears(&mut self, now: u64, below: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
-        let blocks: Vec<_> = blocks.iter().map(|(from, end)| (Seq(1000 * from), Seq(1000 * end))).collect();
-        let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
-        let ack = Ack { seq, below, window, pure: true, blocks: &blocks, echoed: None };
-        self.0.acknowledge(at(now), ack);
-        self.sends(now)
+        self.hears_all(now, below, blocks, None)
     }
 
     /// Handles an acknowledgment up to `below`, in thousands of bytes, that echoes the timestamp of the time
     /// `echoed`, in milliseconds. Returns the segments that are sent in response.
     fn hears_echo(&mut self, now: u64, below: u32, echoed: u64) -> Vec<u32> {
+        self.hears_all(now, below, &[], Some(echoed))
+    }
+
+    fn hears_all(&mut self, now: u64, below: u32, blocks: &[(u32, u32)], echoed: Option<u64>) -> Vec<u32> {
+        let blocks: Vec<_> = blocks.iter().map(|(from, end)| (Seq(1000 * from), Seq(1000 * end))).collect();
         let (seq, below, window) = (Seq(1), Seq(1000 * below), self.0.window);
-        let ack = Ack { seq, below, window, pure: true, blocks: &[], echoed: Some(at(echoed)) };
+        let ack = Ack { seq, below, window, pure: true, blocks: &blocks, echoed: echoed.map(at) };
         self.0.acknowledge(at(now), ack);
         self.sends(now)
     }

@@ -1,6 +1,7 @@
 //! Undo of a spurious reduction of the window. A reduction is spurious if the peer reports everything sent again as a
 //! duplicate (RFC 2883, RFC 3708). It is also spurious if an acknowledgment echoes a timestamp from before the first
-//! retransmission (Eifel, RFC 3522).
+//! retransmission (Eifel, RFC 3522). As in Linux (`tcp_may_undo`), step 5 of RFC 3522, section 3.2, is omitted: an
+//! acknowledgment with such an echo counts even if it reports a duplicate.
 
 use crate::Seq;
 use wire::{Duration, Instant};

@@ -216,3 +216,29 @@ fn a_duplicate_above_the_acknowledgment() {
     talk.hears(200, 0, &[(8, 9), (3, 7)]);
     assert_eq!(talk.0.repair.as_ref().unwrap().duplicates, 0);
 }
+
+/// The peer has the first segment, but its acknowledgment was lost, and all other segments were lost. The answer to the
+/// copy echoes the timestamp of the original, and reports the copy as a duplicate. As in Linux (`tcp_may_undo`), the
+/// time-out is undone. RFC 3522, section 3.2, step 5, keeps it because of the duplicate. If the segments in flight fill
+/// the window, only the probe shows their loss. It leaves after two smoothed round trips, which contain the outage.
+#[test]
+fn a_lost_acknowledgment_undoes_a_real_time_out_until_the_probe() {
+    let outage = || {
+        let mut talk = Talk::ten(Mechanisms::ALL, 40_000);
+        talk.0.congestion.ssthresh = 8000;
+        assert_eq!(talk.waits(Timer::Tail(at(202))), [10], "beyond the window");
+        assert_eq!(talk.waits(Timer::Retransmit(at(452))), [0]);
+        assert_eq!(talk.waits(Timer::Retransmit(at(952))), [0]);
+        talk
+    };
+    let mut talk = outage();
+    assert_eq!(talk.hears_all(1002, 1, &[(0, 1)], Some(100)), [] as [u32; 0]);
+    assert_eq!((talk.standing(), talk.cwnd()), (Standing::Open, 10));
+    assert_eq!(talk.waits(Timer::Tail(at(1317))), [11], "2 (7/8 50 + 1/8 902) + 2");
+    assert_eq!(talk.hears(1367, 1, &[(11, 12)]), [1]);
+    assert_eq!(talk.standing(), Standing::Recovery);
+    // Counter-check: the peer has two segments, so the window has room, and a new segment shows the loss.
+    let mut talk = outage();
+    assert_eq!(talk.hears_all(1002, 2, &[(0, 1)], Some(100)), [11]);
+    assert_eq!(talk.hears(1052, 2, &[(11, 12)]), [2]);
+}
