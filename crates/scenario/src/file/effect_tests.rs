@@ -120,6 +120,38 @@ fn smooth_handoffs_with_nonces_are_a_warning() {
     assert!(own.contains("`host.mobile.role[0].smooth_handoff`: no handoff is smooth"), "{own}");
 }
 
+/// A co-located care-of address has no smooth handoffs. The run continues with a warning where each key is written. A mobile
+/// node with a foreign agent's care-of address has none, nor a scenario with such a node beside the other one.
+#[test]
+fn smooth_handoffs_with_a_co_located_care_of_address_are_a_warning() {
+    let (_, text) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
+    let networks = "networks = [{ address = \"10.9.0.7/24\", router = \"10.9.0.1\" }]";
+    let node = "{ kind = \"mobile-ip/mobile-node\" }";
+    let with = |shared: &str, keys: &str| {
+        let role = node.replace(" }", &format!(", {keys} }}"));
+        let text = text.replacen("smooth_handoff = true", shared, 1).replacen(node, &role, 1);
+        assert!(Scenario::plan("f.toml", &text, &[], 1).is_ok(), "{keys}");
+        let all = crate::file::warnings("f.toml", &text, &[]).unwrap();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let kept = "smooth_handoff = true\nbuffer = { when = \"request\" }";
+    let own = format!("care_of = \"configured\", {networks}");
+    let asks = "named_packets = 3, ask_to_keep = true";
+    let all = with(kept, &format!("{own}, {asks}"));
+    let expected = [
+        "`mobile-ip.smooth_handoff`: has no effect with `care_of = \"configured\"`: no foreign agent forwards or keeps packets for a co-located care-of address; write `care_of = \"agent\"`, or remove this key",
+        "`host.mobile.role[0].ask_to_keep`: has no effect with `care_of = \"configured\"`: ",
+        "`host.mobile.role[0].named_packets`: has no effect with `care_of = \"configured\"`: ",
+    ];
+    assert_eq!(all.len(), expected.len(), "{all:?}");
+    for (warning, expected) in all.iter().zip(expected) {
+        assert!(warning.starts_with("f.toml, line ") && warning.contains(expected), "{warning}");
+    }
+    assert_eq!(with(kept, asks), Vec::<String>::new());
+    let alone = with("", &own);
+    assert_eq!(alone, Vec::<String>::new());
+}
+
 /// A setting of a key of the optional table `buffer` makes the table.
 #[test]
 fn a_setting_makes_the_table_of_kept_packets() {

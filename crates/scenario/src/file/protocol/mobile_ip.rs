@@ -5,7 +5,7 @@ use crate::file::Scenario;
 use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use crate::plan::HostPlan;
-use ::mobile_ip::config::{Buffering, KeepWhen, Replay};
+use ::mobile_ip::config::{Buffering, CareOf, KeepWhen, Replay};
 use ::mobile_ip::message::{Algorithm, Numbers};
 use auth::{Key, hmac_sha256};
 use roles::RoleConfig;
@@ -217,26 +217,65 @@ fn check_correspondents(hosts: &[HostPlan]) -> Result<(), (String, String)> {
     Ok(())
 }
 
+/// Returns a warning for each key of smooth handoffs without effect.
+pub(super) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
+    let mut found = smooth_with_nonces(scenario, layout);
+    found.extend(smooth_and_co_located(scenario, layout));
+    found
+}
+
 /// Returns a warning for each place that asks for smooth handoffs although requests have nonces. It is no error: a foreign agent then
 /// still knows the mobile node by its association, and a grid may vary one of both keys.
-pub(super) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
+fn smooth_with_nonces(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
     let shared = scenario.mobile_ip.as_ref();
     let nonces = Replay::Nonces.name();
     let asks = |role: &Table| {
         let own = role.get("home_agent").and_then(|agent| agent.get("replay")).and_then(Value::as_str);
         let replay = own.or_else(|| shared.map(|shared| shared.replay.name()));
-        let is_smooth = role.get("smooth_handoff").and_then(Value::as_bool);
-        let is_node = role.get("kind").and_then(Value::as_str) == Some("mobile-ip/mobile-node");
-        is_node && is_smooth == Some(true) && replay == Some(nonces)
+        role.get("smooth_handoff").and_then(Value::as_bool) == Some(true) && replay == Some(nonces)
     };
-    let of_roles = layout.hosts().flat_map(|(name, host)| {
-        let roles = host.role.iter().enumerate().filter(|(_, role)| asks(role));
-        roles.map(move |(at, _)| format!("host.{name}.role[{at}].smooth_handoff"))
-    });
+    let of_roles = mobile_nodes(layout).filter(|(_, role)| asks(role));
+    let of_roles = of_roles.map(|(path, _)| format!("{path}.smooth_handoff"));
     let is_shared = shared.is_some_and(|shared| shared.smooth_handoff && shared.replay == Replay::Nonces);
     let of_table = is_shared.then(|| "mobile-ip.smooth_handoff".to_owned());
     let problem = "no handoff is smooth with `replay = \"nonces\"`: a previous agent compares Identifications as times; write `replay = \"timestamps\"`, or remove this key";
     of_table.into_iter().chain(of_roles).map(|path| (path, problem.to_owned())).collect()
+}
+
+/// Returns a warning for each key of smooth handoffs in the role of a mobile node with a co-located care-of address, and for the
+/// key of the scenario if all mobile nodes have such addresses. It is no error: an agent with the flag R still knows the
+/// mobile node by its association, and a grid may vary `care_of`.
+fn smooth_and_co_located(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
+    let source = |role: &Table| role.get("care_of").and_then(Value::as_str).map(str::to_owned);
+    let own = |role: &Table| source(role).filter(|from| from != CareOf::Agent.name());
+    let is_set = |value: &Value| value.as_bool() == Some(true) || value.as_integer().is_some_and(|n| n > 0);
+    let problem = |care_of: &str| {
+        format!(
+            "has no effect with `care_of = \"{care_of}\"`: no foreign agent forwards or keeps packets for a co-located care-of address; write `care_of = \"agent\"`, or remove this key"
+        )
+    };
+    let mut found = Vec::new();
+    let is_shared = scenario.mobile_ip.as_ref().is_some_and(|shared| shared.smooth_handoff);
+    if is_shared && mobile_nodes(layout).all(|(_, role)| own(role).is_some()) {
+        let first = mobile_nodes(layout).find_map(|(_, role)| own(role));
+        found.extend(first.map(|from| ("mobile-ip.smooth_handoff".to_owned(), problem(&from))));
+    }
+    for (path, role) in mobile_nodes(layout) {
+        let Some(from) = own(role) else { continue };
+        let keys = ["smooth_handoff", "distributed_keys", "ask_to_keep", "named_packets"];
+        let set = keys.into_iter().filter(|key| role.get(*key).is_some_and(is_set));
+        found.extend(set.map(|key| (format!("{path}.{key}"), problem(&from))));
+    }
+    found
+}
+
+/// All roles of mobile nodes as in the file, each with the path of its table.
+fn mobile_nodes(layout: &Layout) -> impl Iterator<Item = (String, &Table)> {
+    let is_node = |role: &Table| role.get("kind").and_then(Value::as_str) == Some("mobile-ip/mobile-node");
+    layout.hosts().flat_map(move |(name, host)| {
+        let roles = host.role.iter().enumerate().filter(move |(_, role)| is_node(role));
+        roles.map(move |(at, role)| (format!("host.{name}.role[{at}]"), role))
+    })
 }
 
 /// All roles of all hosts, each with the path of its table.
