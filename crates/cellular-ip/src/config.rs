@@ -8,6 +8,11 @@ use serde::Deserialize;
 use std::sync::Arc;
 use wire::{Duration, Ipv4Addr, Mac};
 
+/// The shortest interval of route-updates, and of a check for them. At 2 Mb/s, a route-update takes about 0.5 ms.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+/// The longest `replay_window`: the longest run.
+const LONGEST_WINDOW: Duration = Duration::from_hours(24);
+
 /// The configuration of a base station or a gateway. A gateway is a node whose uplink leads to the Internet.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -40,8 +45,8 @@ pub struct StationConfig {
     /// replaces the mapping immediately, as in a hard handoff.
     #[serde(default = "yes")]
     pub semisoft: bool,
-    /// The number of packets that the delay device of a host holds back; default 8. Campbell et al. (2000) use 1 for
-    /// UDP and 8 for TCP.
+    /// The number of packets that the delay device of a host holds back, from 0 to `delay_pool`; default 8. Campbell et
+    /// al. (2000) use 1 for UDP and 8 for TCP.
     #[serde(default = "delay_device")]
     pub delay_device: usize,
     /// The number of packets in all delay devices of this node together, at most; default 256 (Wayfare's choice;
@@ -56,21 +61,21 @@ pub struct StationConfig {
     /// (Wayfare's choice).
     #[serde(default = "delay_exempt")]
     pub delay_exempt: Vec<u8>,
-    /// How far the timestamp of a route-update may differ from the node's clock, in either direction; default `5s`
-    /// (Wayfare's choice).
+    /// How far the timestamp of a route-update may differ from the node's clock, in either direction, from `1ms` to
+    /// `1440min`; default `5s` (Wayfare's choice).
     #[serde(default = "replay_window", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub replay_window: Duration,
     /// The interval at which mobile hosts confirm their mapping by a route-update; default `20s` (Wayfare's choice).
     /// After three to four such intervals without a route-update, data no longer refresh the mapping. `0s` means no
-    /// limit, as in Campbell et al. (2000).
+    /// limit, as in Campbell et al. (2000); otherwise it is at least `1ms`.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
     /// The addresses of the host on which the role runs. No mobile host may have one of them.
     #[serde(skip)]
     pub own: Vec<Ipv4Addr>,
-    /// The number of hosts with a mapping in the route cache, at most; default 1000000 (Wayfare's choice). When the
+    /// The number of hosts with a mapping in the route cache, at most, from 1; default 1000000 (Wayfare's choice). When the
     /// cache is full, new hosts are refused, and no host is removed.
     #[serde(default = "cache_capacity")]
     pub cache_capacity: usize,
@@ -120,7 +125,7 @@ pub struct MobileConfig {
     #[serde(deserialize_with = "hex_u64")]
     #[schemars(schema_with = "node::config::schema::text")]
     pub r_mh: u64,
-    /// The longest time without a packet from the host until it sends a route-update, greater than zero; default `3s`
+    /// The longest time without a packet from the host until it sends a route-update, at least `1ms`; default `3s`
     /// (from draft-ietf-mobileip-cellularip-00).
     #[serde(default = "route_update_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
@@ -139,7 +144,7 @@ pub struct MobileConfig {
     pub update_repeats: Arc<[Duration]>,
     /// The longest time between two route-updates of an attached host, even if the host sends data; default `20s`
     /// (Wayfare's choice). So a node that lost its mapping gets a new one. `0s` means no limit, as in Campbell et al.
-    /// (2000).
+    /// (2000); otherwise it is at least `1ms`.
     #[serde(default = "route_reauth_time", deserialize_with = "span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub route_reauth_time: Duration,
@@ -210,6 +215,18 @@ impl StationConfig {
             return Err(ConfigError::new("route_timeout", "must be greater than zero, for example `9s`"));
         }
         check_network_key(&self.network_key)?;
+        let pool = self.delay_pool;
+        if self.delay_device > pool {
+            let problem = format!("must be from 0 to {pool} packets, the value of `delay_pool`");
+            return Err(ConfigError::new("delay_device", problem));
+        }
+        if self.cache_capacity == 0 {
+            return Err(ConfigError::new("cache_capacity", "must be at least 1 host"));
+        }
+        if !(SHORTEST_INTERVAL..=LONGEST_WINDOW).contains(&self.replay_window) {
+            return Err(ConfigError::new("replay_window", "must be from 1ms to 1440min"));
+        }
+        check_reauth_time(self.route_reauth_time)?;
         if self.delay_exempt.iter().any(|dscp| *dscp > 63) {
             return Err(ConfigError::new("delay_exempt", "must be codepoints from 0 to 63"));
         }
@@ -221,6 +238,14 @@ impl StationConfig {
         }
         Ok(())
     }
+}
+
+/// Returns an error if route-updates that confirm a mapping are required more often than the shortest interval.
+fn check_reauth_time(interval: Duration) -> Result<(), ConfigError> {
+    if !interval.is_zero() && interval < SHORTEST_INTERVAL {
+        return Err(ConfigError::new("route_reauth_time", "must be 0s, or at least 1ms"));
+    }
+    Ok(())
 }
 
 /// Returns an error if a network key has fewer than 16 bytes.
@@ -238,9 +263,10 @@ impl MobileConfig {
         if self.stations.is_empty() {
             return Err(ConfigError::new("stations", "must list at least one base station"));
         }
-        if self.route_update_time.is_zero() {
-            return Err(ConfigError::new("route_update_time", "must be greater than zero, for example `3s`"));
+        if self.route_update_time < SHORTEST_INTERVAL {
+            return Err(ConfigError::new("route_update_time", "must be at least 1ms, for example `3s`"));
         }
+        check_reauth_time(self.route_reauth_time)?;
         let known: Vec<&str> = self.stations.iter().map(|station| station.name.as_str()).collect();
         check_moves("station", &known, self.moves.iter().map(|step| (step.at, step.to.as_str())))
     }

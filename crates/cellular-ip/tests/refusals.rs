@@ -426,7 +426,7 @@ fn errors_of_nodes_go_up_by_wire_only() {
 
 #[test]
 fn a_full_pool_is_marked_once_a_second_and_counted() {
-    let mut bench = mapped("delay_pool = 0");
+    let mut bench = mapped("delay_device = 0\ndelay_pool = 0");
     bench.now = seconds(11);
     accepted(&bench.control(RIGHT, signed(update(seconds(11), true))));
     let is_mark =

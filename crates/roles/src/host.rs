@@ -166,6 +166,7 @@ impl HostConfig {
     /// invalid, or if roles do not fit together.
     pub fn node(&self, rng: &Rng) -> Result<Node, NodeError> {
         crate::together::check(&self.roles)?;
+        self.tcp.check()?;
         let names = self.interface_names();
         let around = self.surroundings()?;
         let build = |(place, role): (usize, &RoleConfig)| {

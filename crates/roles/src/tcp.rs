@@ -1,5 +1,7 @@
 //! The configuration of a host's TCP.
 
+mod range;
+
 use crate::KeyError;
 use node::config::{ConfigError, some_span};
 use schemars::JsonSchema;
@@ -30,22 +32,23 @@ pub struct TcpConfig {
     pub limited_transmit: Option<bool>,
     /// Simulator: how the retransmission time-out is computed from round-trip times: `rfc6298`, `bsd` or `linux`.
     pub estimator: Option<EstimatorName>,
-    /// Simulator: the initial congestion window, in segments.
+    /// Simulator: the initial congestion window, in segments, at least 1.
+    #[schemars(range(min = 1))]
     pub initial_window: Option<u32>,
-    /// The smallest retransmission time-out. Linux: a whole number of milliseconds, `1ms` to `1000s`, for the host's
-    /// stack (`rto_min` of its route).
+    /// The smallest retransmission time-out, from `1us` to `1000s`. Linux: a whole number of milliseconds, from `1ms`, for the
+    /// host's stack (`rto_min` of its route).
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_min: Option<Duration>,
-    /// Simulator: the retransmission time-out before the first round trip was measured.
+    /// Simulator: the retransmission time-out before the first round trip was measured, from `1us` to `1000s`.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_initial: Option<Duration>,
-    /// Simulator: the largest retransmission time-out.
+    /// Simulator: the largest retransmission time-out, from `rto_min` to `1000s`.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub rto_max: Option<Duration>,
-    /// Simulator: the interval of the clock ticks at which timers expire. Each host has a random phase. With `0s`,
+    /// Simulator: the interval of the clock ticks at which timers expire, at most `1000s`. Each host has a random phase. With `0s`,
     /// timers expire exactly when they are due. With the profile `linux`: the tick of the timer wheel.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
@@ -72,12 +75,12 @@ pub struct TcpConfig {
     pub traced: bool,
     /// Simulator: K of RFC 6298, the factor of the variation in the time-out.
     pub rto_variances: Option<u32>,
-    /// Simulator: G of RFC 6298, the least that the variation adds to the time-out.
+    /// Simulator: G of RFC 6298, the least that the variation adds to the time-out, at most `1000s`.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub granularity: Option<Duration>,
-    /// Simulator: if timers have ticks (`tick`), the interval of the ticks at which delayed acknowledgments are sent. A
-    /// timer wheel does not use this key.
+    /// Simulator: if timers have ticks (`tick`), the interval of the ticks at which delayed acknowledgments are sent,
+    /// from `1us` to `1000s`. A timer wheel does not use this key.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub fast_tick: Option<Duration>,
@@ -86,45 +89,51 @@ pub struct TcpConfig {
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub tick_phase: Option<Duration>,
-    /// Simulator: the shortest time before a closed window is probed.
+    /// Simulator: the shortest time before a closed window is probed, at most `1000s`.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub persist_min: Option<Duration>,
-    /// Simulator: the longest time between two probes of a closed window.
+    /// Simulator: the longest time between two probes of a closed window, from `1us` to `1000s`.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub persist_max: Option<Duration>,
-    /// Simulator: the duration of TIME-WAIT.
+    /// Simulator: the duration of TIME-WAIT, at most `1000s`.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub time_wait: Option<Duration>,
-    /// Simulator: the number of consecutive time-outs without an answer that a connection survives. The next time-out
-    /// ends it.
+    /// Simulator: the number of consecutive time-outs without an answer that a connection survives, from 0 to
+    /// 255. The next time-out ends it.
+    #[schemars(range(max = 255))]
     pub max_retransmissions: Option<u32>,
-    /// Simulator: the largest payload of a segment, in bytes.
+    /// Simulator: the largest payload of a segment, from 48 to 65495 bytes.
+    #[schemars(range(min = 48, max = 65_495))]
     pub mss: Option<u16>,
-    /// Simulator: the number of duplicate acknowledgments that indicate a loss.
+    /// Simulator: the number of duplicate acknowledgments that indicate a loss, at least 1.
+    #[schemars(range(min = 1))]
     pub duplicates: Option<u32>,
-    /// Simulator: the number N. Every N-th segment is acknowledged at once.
+    /// Simulator: the number N, at least 1. Every N-th segment is acknowledged at once.
+    #[schemars(range(min = 1))]
     pub ack_every: Option<u32>,
     /// Simulator: the number of segments at the begin of a connection that are acknowledged at once.
     pub quick_acks: Option<u32>,
-    /// Simulator: the tick of the timestamp clock.
+    /// Simulator: the tick of the timestamp clock, from `1us` to `1s`.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub timestamp_tick: Option<Duration>,
-    /// Simulator: how long an acknowledgment waits for a second segment. With `0s`, each segment is acknowledged at
+    /// Simulator: how long an acknowledgment waits for a second segment, at most `500ms`. With `0s`, each segment is acknowledged at
     /// once.
     #[serde(default, deserialize_with = "some_span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub delayed_ack: Option<Duration>,
     /// Simulator: whether small segments wait while data are unacknowledged (Nagle's algorithm).
     pub nagle: Option<bool>,
-    /// The send buffer of a connection, in bytes. Linux: the largest size to which the kernel lets it grow (`tcp_wmem`
-    /// of the host's namespace), from 4608 bytes to 1 GiB; the kernel's bookkeeping for each packet counts too.
+    /// The send buffer of a connection, from 536 bytes to 1 GiB. Linux: the largest size to which the kernel lets it grow (`tcp_wmem`
+    /// of the host's namespace), from 4608 bytes; the kernel's bookkeeping for each packet counts too.
+    #[schemars(range(min = 536, max = 1_073_741_824))]
     pub send_buffer: Option<u32>,
-    /// The receive buffer of a connection, in bytes. Linux: about the largest window that is offered; without this key,
-    /// the kernel's default.
+    /// The receive buffer of a connection, from 536 bytes to 1 GiB. Linux: about the largest window that is offered; without
+    /// this key, the kernel's default.
+    #[schemars(range(min = 536, max = 1_073_741_824))]
     pub receive_buffer: Option<u32>,
 }
 
@@ -218,12 +227,7 @@ impl TcpConfig {
     /// Returns the profile of the simulator's TCP. Fails if the simulator does not have the congestion control of this
     /// configuration.
     pub fn profile(&self) -> Result<Profile, ConfigError> {
-        let base = match self.profile {
-            ProfileName::LinuxLike => Profile::linux_like(),
-            ProfileName::Rfc6298Reno => Profile::rfc6298_reno(),
-            ProfileName::Linux => Profile::linux(),
-            ProfileName::Bsd44 => Profile::bsd44(),
-        };
+        let base = self.base();
         let by_sack =
             self.mechanisms().is_some() || self.recovery == Some(RecoveryGiven::Name(RecoveryName::Sack));
         let avoidance = match self.congestion.as_deref() {
@@ -232,7 +236,7 @@ impl TcpConfig {
             Some("cubic") => Avoidance::Cubic,
             Some(other) => {
                 let problem = format!(
-                    "the simulator's TCP has no congestion control `{other}`; allowed: `reno` and `cubic`"
+                    "the simulator has no congestion control `{other}`; allowed: `reno` and `cubic`, or on Linux a name of the kernel"
                 );
                 return Err(ConfigError::new("tcp.congestion", problem));
             }
@@ -269,6 +273,16 @@ impl TcpConfig {
             traced: self.traced,
             ..self.timed(&base)
         })
+    }
+
+    /// Returns the values of all keys that are not set.
+    const fn base(&self) -> Profile {
+        match self.profile {
+            ProfileName::LinuxLike => Profile::linux_like(),
+            ProfileName::Rfc6298Reno => Profile::rfc6298_reno(),
+            ProfileName::Linux => Profile::linux(),
+            ProfileName::Bsd44 => Profile::bsd44(),
+        }
     }
 
     /// Returns the smallest retransmission time-out of the kernel in milliseconds; `None` if it is the kernel's. Fails
@@ -392,6 +406,53 @@ mod tests {
         assert_eq!(profile("profile = 'rfc6298-reno'"), Profile::rfc6298_reno());
         assert_eq!(profile("profile = 'linux'"), Profile::linux());
         assert_eq!(profile("profile = 'bsd44'"), Profile::bsd44());
+    }
+
+    /// A value just outside its range is refused with the key and the range. The ends of the range, and what is not given, are
+    /// accepted.
+    #[test]
+    fn values_that_cannot_work_are_refused_with_the_permitted_range() {
+        let check = |text: &str| toml::from_str::<TcpConfig>(text).unwrap().check();
+        let timer = "from 1us to 1000s";
+        for (key, good, bad, allowed) in [
+            ("mss", ["48", "65495"], ["47", "65496"], "from 48 to 65495 bytes"),
+            ("send_buffer", ["536", "1073741824"], ["535", "1073741825"], "from 536 to 1073741824 bytes"),
+            ("receive_buffer", ["536", "1073741824"], ["0", "4294967295"], "from 536 to 1073741824 bytes"),
+            ("initial_window", ["1", "4294967295"], ["0", "0"], "at least 1 segment"),
+            ("duplicates", ["1", "4294967295"], ["0", "0"], "at least 1 duplicate"),
+            ("ack_every", ["1", "4294967295"], ["0", "0"], "at least 1 segment"),
+            ("max_retransmissions", ["0", "255"], ["256", "4294967295"], "from 0 to 255 retransmissions"),
+            ("rto_min", ["'1us'", "'1000s'"], ["'0s'", "'1001s'"], timer),
+            ("rto_initial", ["'1us'", "'1000s'"], ["'999ns'", "'1001s'"], timer),
+            ("rto_max", ["'200ms'", "'1000s'"], ["'0s'", "'1001s'"], timer),
+            (
+                "rto_max",
+                ["'200ms'", "'1000s'"],
+                ["'199ms'", "'1us'"],
+                "at least 200ms, the value of `rto_min`",
+            ),
+            ("granularity", ["'0s'", "'1000s'"], ["'1001s'", "'18446744073s'"], "from 0s to 1000s"),
+            ("tick", ["'0s'", "'1000s'"], ["'1001s'", "'18446744073s'"], "from 0s to 1000s"),
+            ("fast_tick", ["'1us'", "'1000s'"], ["'0s'", "'1001s'"], timer),
+            ("timestamp_tick", ["'1us'", "'1s'"], ["'0s'", "'2s'"], "from 1us to 1s"),
+            ("persist_min", ["'0s'", "'1000s'"], ["'1001s'", "'18446744073s'"], "from 0s to 1000s"),
+            ("persist_max", ["'1us'", "'1000s'"], ["'0s'", "'1001s'"], timer),
+            ("time_wait", ["'0s'", "'1000s'"], ["'1001s'", "'18446744073s'"], "from 0s to 1000s"),
+            ("delayed_ack", ["'0s'", "'500ms'"], ["'501ms'", "'18446744073s'"], "from 0s to 500ms"),
+        ] {
+            for value in good {
+                assert_eq!(check(&format!("{key} = {value}")), Ok(()), "{key} = {value}");
+            }
+            for value in bad {
+                let error = check(&format!("{key} = {value}")).unwrap_err();
+                assert_eq!(error.path, format!("tcp.{key}"));
+                assert!(error.problem.starts_with(&format!("must be {allowed}")), "{value}: {error}");
+            }
+        }
+        for profile in ["linux", "linux-like", "rfc6298-reno", "bsd44"] {
+            assert_eq!(check(&format!("profile = '{profile}'")), Ok(()), "{profile}");
+        }
+        assert!(check("rto_min = '2s'\nrto_max = '1s'").unwrap_err().problem.contains("at least 2s"));
     }
 
     #[test]

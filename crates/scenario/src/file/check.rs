@@ -5,7 +5,7 @@
 
 use super::error::{ScenarioError, Source, Wrong};
 use super::layout::Layout;
-use super::limits::{mtu, name_of_interface};
+use super::limits::{LONGEST, mtu, name_of_interface, propagation, times};
 use super::nearest::did_you_mean;
 use super::networks::AIR;
 use super::{Access, Contention, Duplex, Hears, Host, Scenario, moves, protocol, segment};
@@ -14,12 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use wire::{Duration, Ipv4Addr, Prefix};
 
 const MOST_RADIOS: usize = 64;
-/// Longest duration of a run: one day.
-const LONGEST: Duration = Duration::from_hours(24);
 
 /// Checks the keys that need no layout of hosts.
 pub(crate) fn check(source: &Source<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
-    let checks = [time, names, links, segment::check, duplex, air, nets];
+    let checks = [time, names, links, segment::check, times, duplex, air, propagation, nets];
     checks
         .iter()
         .try_for_each(|check| check(scenario))
@@ -443,3 +441,7 @@ mod tests;
 #[cfg(test)]
 #[path = "effect_tests.rs"]
 mod effect_tests;
+
+#[cfg(test)]
+#[path = "range_tests.rs"]
+mod range_tests;

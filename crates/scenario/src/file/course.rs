@@ -56,12 +56,6 @@ fn heard(
         .stops(scenario.duration, &rng)
         .map_err(|(key, problem)| wrong(format!("path.{key}").trim_end_matches('.'), &problem))?;
     let signal = Propagation { at_1m: scenario.radio.at_1m, exponent: scenario.radio.exponent };
-    if !(-100.0..=30.0).contains(&signal.at_1m) {
-        return Err(source.at_path("radio.at_1m", "must be from -100 to 30 (dBm)"));
-    }
-    if !(1.0..=10.0).contains(&signal.exponent) {
-        return Err(source.at_path("radio.exponent", "must be from 1 to 10"));
-    }
     let hear = |(cell, spec): (&String, &super::Cell)| match spec.position {
         Some(station) => Ok((cell.clone(), path::course(&stops, station, signal, scenario.duration))),
         None => Err(source.at_path(

@@ -227,7 +227,7 @@ link_table! {
         pub(crate) beacon: Option<Beacon>,
         /// Contention between radios [default: none].
         pub(crate) contention: Option<Contention>,
-        /// The position of the base station, in metres.
+        /// The position of the base station, in metres: two numbers from -1000000 to 1000000.
         pub(crate) position: Option<path::Position>,
     }
 }
@@ -320,7 +320,7 @@ pub(crate) struct Beacon {
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contention {
-    /// The duration of a slot [default: 20 us].
+    /// The duration of a slot, greater than zero [default: 20 us].
     #[serde(default = "units::slot", deserialize_with = "node::config::span")]
     #[schemars(schema_with = "node::config::schema::span")]
     pub(crate) slot: Duration,
@@ -340,6 +340,9 @@ impl Contention {
         let windows = 1..=32_768;
         if !windows.contains(&self.window) || !windows.contains(&self.most) {
             return Err(("contention", "`window` and `most` must be from 1 to 32768 slots"));
+        }
+        if self.slot.is_zero() {
+            return Err(("contention.slot", "must be greater than zero, for example `20us`"));
         }
         if self.most < self.window {
             return Err(("contention.most", "must not be less than `window`"));
@@ -421,9 +424,10 @@ pub(crate) struct Radio {
     /// With `hears = "channel"`: `all`, the radio receives all frames of these stations, and changes its cell without an
     /// interruption; or `one`, it receives frames to itself alone only from the station of its cell [default: all].
     pub(crate) data: Option<DataOf>,
-    /// The signal of a base station at one metre, in dBm [default: -25, for 15 dBm of an 802.11b card and 40 dB of
+    /// The signal of a base station at one metre, from -100 to 30 dBm [default: -25, for 15 dBm of an 802.11b card and 40 dB of
     /// loss].
     #[serde(default = "units::at_1m")]
+    #[schemars(range(min = -100, max = 30))]
     pub(crate) at_1m: f64,
     /// The path loss exponent: 2 in free space, up to 6 inside buildings [default: 3].
     #[serde(default = "units::exponent")]
