@@ -143,9 +143,9 @@ impl Outcome {
 /// The error of [`simulate`]: why there is no run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSimulated {
-    /// The simulator's hosts cannot be built from the plan.
+    /// The simulator cannot run the plan, for example because a host runs programs.
     #[error(transparent)]
-    Node(#[from] roles::NodeError),
+    OnlyLinux(#[from] ScenarioError),
     /// The records take more memory than a run may use.
     #[error(transparent)]
     TooLarge(ScenarioError),

@@ -8,7 +8,6 @@ use crate::program::Program;
 use crate::tree::Tree;
 use link::{CellSpec, Fabric, PortId, RadioSpec, SignalCourse, WireSpec};
 use node::Node;
-use node::config::ConfigError;
 use roles::HostConfig;
 use sim::{HostEvent, HostSpec, InterfaceSpec, Order, World};
 use std::borrow::Cow;
@@ -49,6 +48,8 @@ pub struct Plan {
     /// The tree of a scenario with `[tree]`; `hosts`, `wires` and `cells` are then empty. `None` for any other
     /// scenario.
     pub tree: Option<Arc<Tree>>,
+    /// Why the simulator cannot run the plan, although Linux may be able to. `None` if it can.
+    pub(crate) only_linux: Option<ScenarioError>,
 }
 
 /// One host of a plan: its configuration, its interfaces and its programs.
@@ -106,28 +107,31 @@ impl Plan {
         fabric
     }
 
-    /// Builds the simulator before its first event. Fails if a host runs programs, which need a kernel, or if a node
-    /// cannot be built.
-    pub fn world(&self) -> Result<World, roles::NodeError> {
+    /// Builds the simulator before its first event. Fails if a host runs programs, which need a kernel, or has a congestion
+    /// control that the simulator lacks. The error names the line and the key.
+    pub fn world(&self) -> Result<World, ScenarioError> {
         self.watched(Vec::new())
     }
 
     /// Builds the simulator with `witness`, and with TCP marks of all hosts outside a tree, for graphs over time. Marks
     /// go to no role and are not part of the fingerprint, so the run is the same as without them. Fails as
     /// [`Self::world`] does.
-    pub fn recorded<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
+    pub fn recorded<W: Witness>(&self, witness: W) -> Result<World<W>, ScenarioError> {
         let mut plan = self.clone();
         plan.hosts.iter_mut().for_each(|host| host.config.tcp.traced = true);
         plan.watched(witness)
     }
 
     /// Builds the simulator, which reports every event to `witness`. Fails as [`Self::world`] does.
-    pub fn watched<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
-        if let Some(host) = self.hosts.iter().find(|host| !host.programs.is_empty()) {
-            let name = &host.config.name;
-            let problem = format!("`{name}` runs programs, which need a kernel; use --on linux");
-            return Err(ConfigError::new("program", problem).into());
+    pub fn watched<W: Witness>(&self, witness: W) -> Result<World<W>, ScenarioError> {
+        if let Some(error) = &self.only_linux {
+            return Err(error.clone());
         }
+        let built = self.built(witness);
+        built.map_err(|error| ScenarioError::new(&self.name, error.to_string()))
+    }
+
+    fn built<W: Witness>(&self, witness: W) -> Result<World<W>, roles::NodeError> {
         let rng = self.rng();
         let named = |host: &HostPlan, life: u32| {
             let rng = Rng::new(self.seed_of_life(life)).fork(&host.config.name);

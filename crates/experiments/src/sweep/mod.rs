@@ -194,7 +194,7 @@ impl Sweep {
         for first in jobs.chunks(self.repetitions).filter_map(<[Job]>::first) {
             let plan = self.plan(first)?;
             if self.backend == Backend::Sim {
-                plan.world().map_err(|error| ScenarioError::new(&self.file, error.to_string()))?;
+                plan.world()?;
             }
             // The document also contains the contents of files that the scenario names.
             take(&format!("\n{}\n{}", plan.seed, plan.document));

@@ -42,6 +42,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         cells: cells(scenario),
         events: Vec::new(),
         tree,
+        only_linux: None,
     };
     let events =
         event::events(scenario, &layout, seed).map_err(|(key, problem)| source.at_path(&key, &problem))?;
@@ -77,6 +78,7 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         let programs = host.program.clone();
         plan.hosts.push(HostPlan { config: parsed, text, ports, programs });
     }
+    plan.only_linux = only_linux(source, &plan.hosts);
     let mut ends_of_wires = BTreeMap::new();
     for (name, ends) in wires {
         if let (Some(wire), [Some(a), Some(b)]) = (scenario.wire.get(&name), ends) {
@@ -90,6 +92,19 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
     let placed = Placed { layout: &layout, plan: &plan, wires: &ends_of_wires, segments: &segments };
     plan.events = events.iter().filter_map(|event| resolve(event, &placed)).collect();
     Ok(plan)
+}
+
+/// Returns why the simulator cannot run these hosts: it has no kernel for programs, and only some congestion controls.
+fn only_linux(source: &Source<'_>, hosts: &[HostPlan]) -> Option<ScenarioError> {
+    hosts.iter().find_map(|HostPlan { config, programs, .. }| {
+        let name = &config.name;
+        if !programs.is_empty() {
+            let problem = format!("`{name}` runs programs, which need a kernel; use --on linux");
+            return Some(source.at_path(&format!("host.{name}.program[0]"), &problem));
+        }
+        let error = config.tcp.profile().err()?;
+        Some(source.at_path(&format!("host.{name}.{}", error.key), &error.problem))
+    })
 }
 
 /// A lookup of hosts and links in a plan whose events are not resolved yet.

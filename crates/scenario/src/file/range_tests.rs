@@ -34,6 +34,24 @@ fn values_of_tcp_that_cannot_work_are_refused_with_their_place_and_range() {
 }
 
 #[test]
+fn a_congestion_control_that_the_simulator_lacks_is_refused_with_its_place() {
+    let (_, text) = Scenario::find("bulk").unwrap();
+    let text = text.replacen("\"reno\"", "\"fast\"", 1);
+    let plan = Scenario::plan("f.toml", &text, &[], 1).unwrap();
+    let refusal = plan.world().unwrap_err().to_string();
+    let expected = format!(
+        "{}`host.server.tcp.congestion`: the simulator has no congestion control `fast`; allowed: `reno` and `cubic`, or on Linux a name of the kernel\n",
+        place("bulk", "\"reno\"", "\"fast\"", "congestion = ")
+    );
+    assert!(refusal.starts_with(&expected), "{refusal}\n{expected}");
+    let setting = "host.server.tcp.congestion=fast".parse().unwrap();
+    let (_, text) = Scenario::find("bulk").unwrap();
+    let refusal = Scenario::plan("f.toml", &text, &[setting], 1).unwrap().world().unwrap_err().to_string();
+    let expected = "f.toml, with host.server.tcp.congestion=\"fast\": `host.server.tcp.congestion`: the simulator has no";
+    assert!(refusal.starts_with(expected), "{refusal}");
+}
+
+#[test]
 fn values_of_links_and_radios_that_cannot_work_are_refused_with_their_range() {
     let (wire, cell, long) =
         ("queue = 64", "station = \"b2\"", "must be at most 1440min, the longest duration of a run");
