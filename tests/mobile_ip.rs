@@ -124,6 +124,7 @@ fn plan(trigger: bool, seed: u64) -> Plan {
         cells: vec![cell(1), cell(2)],
         events: Vec::new(),
         tree: None,
+        only_linux: None,
     }
 }
 

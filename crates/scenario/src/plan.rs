@@ -49,7 +49,7 @@ pub struct Plan {
     /// scenario.
     pub tree: Option<Arc<Tree>>,
     /// Why the simulator cannot run the plan, although Linux may be able to. `None` if it can.
-    pub(crate) only_linux: Option<ScenarioError>,
+    pub only_linux: Option<ScenarioError>,
 }
 
 /// One host of a plan: its configuration, its interfaces and its programs.
