@@ -353,3 +353,31 @@ fn packets_that_wait_for_a_link_are_paced_to_its_queue() {
         assert!(at_once.1 >= 15 && at_once.2 == 0, "{at_once:?} at once");
     }
 }
+
+/// On a wire to the home agent whose round trip is longer than 3 s, ARP gives up before the answer arrives. The foreign agent
+/// denies the request with code 81 after the ICMP error (RFC 5944, section 3.7.3). The late answer is believed, so the next
+/// registration is accepted. With a shorter round trip, no request is denied.
+#[test]
+fn a_home_agent_behind_a_slow_wire_is_unreachable_until_arp_has_its_late_answer() {
+    let marks = |delay: &str| -> Vec<(u64, &'static str, String)> {
+        let settings =
+            [delay, "duration=14s", "roam.moves=[]", "mobile-node.expected_round_trip=4.1s"].map(str::parse);
+        let settings: Vec<Setting> = settings.into_iter().map(Result::unwrap).collect();
+        let plan = Scenario::plan("smooth-handoff.toml", SCENARIO, &settings, 1).unwrap();
+        let records = recorder::run::simulate(plan).unwrap().records;
+        let result = |record: &Record| match &record.what {
+            What::Marked(mark) if ["registered", "denied"].contains(&mark.name) => {
+                Some((record.at.0 / 1_000_000, mark.name, format!("{:?}", mark.fields)))
+            }
+            _ => None,
+        };
+        records.iter().filter_map(result).collect()
+    };
+    let results = |marks: &[(u64, &'static str, String)]| -> Vec<_> {
+        marks.iter().map(|(at, name, _)| (*at, *name)).collect()
+    };
+    assert_eq!(results(&marks("wire.far.delay=1.4s")), [(5610, "registered")]);
+    let far = marks("wire.far.delay=2s");
+    assert_eq!(results(&far), [(3010, "denied"), (12_308, "registered")]);
+    assert!(far[0].2.contains("81 (foreign agent: home agent host unreachable)"), "{far:?}");
+}
