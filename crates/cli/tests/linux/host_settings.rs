@@ -87,8 +87,8 @@ fn a_value_that_no_kernel_has_is_an_error_before_the_run() {
             "host `correspondent`: `tcp.rto_min`: 0.0005 s are not possible on Linux; allowed: whole milliseconds, `1ms` to `1000s`",
         ),
         (
-            "{send_buffer=100}",
-            "`tcp.send_buffer`: 100 bytes are not possible on Linux; allowed: 4608 to 1073741824",
+            "{send_buffer=1000}",
+            "`tcp.send_buffer`: 1000 bytes are not possible on Linux; allowed: 4608 to 1073741824",
         ),
         ("{congestion=\"vegass\"}", "this kernel has no congestion control `vegass`"),
     ] {
