@@ -303,6 +303,12 @@ impl SequenceFigure {
         }
     }
 
+    /// Returns the instant of the next handoff of the same host, or the last instant if there is none.
+    pub(super) fn next_after(&self, handoff: &Handoff) -> Instant {
+        let later = self.handoffs.iter().filter(|other| other.host == handoff.host && other.at > handoff.at);
+        later.map(|other| other.at).min().unwrap_or(Instant(u64::MAX))
+    }
+
     /// Returns the numbers as CSV: handoffs with their outages, then holes, then all steps, then the marks of each flow
     /// in the order of time.
     #[must_use]

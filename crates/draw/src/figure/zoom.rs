@@ -116,9 +116,11 @@ impl<'a> Zoom<'a> {
         end = end.max(cost.recovered.unwrap_or(end).min(limit));
         // The panel also shows later losses that belong to the handoff, for at most `FURTHER`.
         end = end.max(cost.lost.iter().max().copied().unwrap_or(end).min(limit));
-        // A step that begins in the panel, for example a registration, also ends in it. So do the steps that follow it.
+        // A step that begins in the panel, for example a registration, also ends in it. So do the steps that follow it, until the
+        // next handoff of the host.
+        let next = figure.next_after(handoff);
         for step in &figure.steps {
-            let is_own = step.host == handoff.host && step.to >= begin;
+            let is_own = step.host == handoff.host && step.to >= begin && step.from < next;
             if is_own && step.from <= end + figure.margin {
                 end = end.max(step.to.min(limit));
             }
@@ -244,7 +246,8 @@ impl<'a> Zoom<'a> {
     /// Returns what belongs to the handoff and is later than the panel, as texts with times after the handoff.
     fn later(&self, steps: &Steps<'_>) -> Vec<String> {
         let late = |at: Instant| (at > self.to).then(|| format!("{:.0} ms", self.ms(at)));
-        let own = steps.all().filter(|step| step.host == self.handoff.host);
+        let next = self.figure.next_after(self.handoff);
+        let own = steps.all().filter(|step| step.host == self.handoff.host && step.from < next);
         let ends = own.filter_map(|step| Some(format!("end of {} at {}", step.name, late(step.to)?)));
         let recovered = self.cost.recovered.and_then(late).map(|at| format!("recovery at {at}"));
         let lost = match self.cost.lost.iter().filter(|at| **at > self.to).count() {
@@ -394,6 +397,11 @@ mod tests {
         SequenceFigure { handoffs, flows: vec![flow], ..SequenceFigure::new("") }
     }
 
+    fn step(name: &str, host: &str, from: u64, to: u64) -> Step {
+        let [from, to] = [from, to].map(Instant::from_millis);
+        Step { from, to, host: host.to_owned(), name: name.to_owned() }
+    }
+
     #[test]
     fn the_longest_outages_are_enlarged_in_the_order_of_time() {
         let handoffs = (0..18u8).map(|i| handoff(i.into(), u64::from(i) * 1000, u64::from(i % 4))).collect();
@@ -443,12 +451,6 @@ mod tests {
     #[test]
     fn a_panel_reaches_to_the_end_of_a_registration_and_names_a_later_end() {
         let panel = |registered: u64| {
-            let step = |name: &str, host: &str, from: u64, to: u64| Step {
-                from: Instant::from_millis(from),
-                to: Instant::from_millis(to),
-                host: host.to_owned(),
-                name: name.to_owned(),
-            };
             let mut figure = figure(vec![handoff(1, 1000, 100)], Vec::new());
             figure.steps = vec![
                 step("discovery", "m", 1005, 1600),
@@ -468,5 +470,30 @@ mod tests {
         let (to, text) = panel(60_000);
         assert_eq!(to, 4250, "the limit, and the margin");
         assert!(text.contains("later: end of registration at 59000 ms<"), "{text}");
+    }
+
+    /// The host moves each second. Each registration ends shortly before the next handoff, whose own registration begins soon.
+    #[test]
+    fn a_panel_leaves_the_steps_of_the_next_handoff_to_its_panel() {
+        let handoffs = [1, 2, 3, 4, 5].map(|number| handoff(number, number as u64 * 1000, 16));
+        let mut figure = figure(handoffs.to_vec(), Vec::new());
+        figure.handoffs[1].host = "other".into();
+        figure.steps =
+            [1, 3, 4, 5].map(|at| step("registration", "m", at * 1000 + 10, at * 1000 + 915)).to_vec();
+        figure.steps[2].to = Instant::from_millis(60_000);
+        let panels: Vec<(u64, String)> = zooms(&figure)
+            .map(|zoom| {
+                let mut svg = Svg::new(700.0);
+                zoom.draw(&mut svg, [50.0, 600.0], 0.0, 30.0);
+                (zoom.to.0 / 1_000_000, svg.finish(400.0, "", ""))
+            })
+            .collect();
+        assert_eq!((panels[0].0, panels[2].0), (2065, 4065), "the own registration, and the margin");
+        assert!(
+            !panels[0].1.contains("later:") && !panels[2].1.contains("later:"),
+            "the longest step is of 4"
+        );
+        assert_eq!(panels[3].0, 7166, "the limit, and the margin");
+        assert!(panels[3].1.contains("later: end of registration at 56000 ms<"), "{}", panels[3].1);
     }
 }
