@@ -3,8 +3,9 @@
 //! authenticated Binding Update, before later packets. [`super::buffer`] has the limits.
 //!
 //! While packets of a visitor are to be kept, its route gives them to this role, which forwards them as the table would. A
-//! packet is stored after its time to live was decremented, before the link. Only packets out of tunnels are kept, and never
-//! those of this host: registration messages and ICMP errors. If the visit ends otherwise, its packets are dropped.
+//! packet is stored after its time to live was decremented, before the link. Only packets out of tunnels are kept. Never kept are
+//! packets of this host (registration messages and ICMP errors) and, unless the link is down, the Binding Acknowledge of the agent at
+//! the begin of the tunnel. If the visit ends otherwise, its packets are dropped.
 //!
 //! A data path beside the node may do the same for a visitor, and gives its copies to this role before anything else
 //! ([`Aside`]). So the role has the last packets whenever they matter, and does not get each packet.
@@ -28,7 +29,8 @@ use wire::{
 
 /// The reason to drop a kept packet: the visit has ended, and no authenticated update names another care-of address.
 pub const KEPT_VISIT_ENDED: Reason = Reason("kept_visit_ended");
-/// The reason to drop a kept packet: the mobile node has asked to keep none.
+/// The reason to drop a kept packet: the mobile node has asked to keep none, or a data path beside the node has kept a Binding
+/// Acknowledge.
 pub const KEPT_UNWANTED: Reason = Reason("kept_unwanted");
 /// All reasons to drop a kept packet. Such a drop is no loss, because the packet was forwarded. With `when = "link-down"`, it was not
 /// forwarded, and the drop is a loss.
@@ -238,7 +240,8 @@ impl ForeignAgent {
         let entry = entry_of(&rx);
         let visit = (rx.header.dst, entry);
         if self.visitors.contains_key(&visit) {
-            match self.keeper.as_mut().filter(|keeper| keeper.wants(visit)) {
+            let is_message = self.is_message_of_agent(&rx, &packet);
+            match self.keeper.as_mut().filter(|keeper| keeper.wants(visit) && !is_message) {
                 Some(keeper) => {
                     let mut gone = |old, why| discard(old, why, out);
                     keeper.buffers.keep(at, visit, (rx.iface, entry, packet), &mut gone);
@@ -275,7 +278,7 @@ impl ForeignAgent {
         if let Disposition::Drop(reason) = verdict.disposition {
             return self.refused.end(rx.iface, packet, Err(reason), out);
         }
-        let is_message = self.keeper.is_some() && is_message_of_agent(&rx, &packet);
+        let is_message = self.is_message_of_agent(&rx, &packet);
         if !ipv4::decrement_ttl(&mut packet.bytes) {
             return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
         }
@@ -294,7 +297,8 @@ impl ForeignAgent {
         self.send_on_link(mac, rx.iface, verdict.cut, packet, out);
     }
 
-    /// Delivers a packet to a visitor, behind those that are being sent to it.
+    /// Delivers a packet to a visitor, behind those that are being sent to it. A message of an agent does not wait: it has no order
+    /// among the data.
     pub(super) fn deliver_in_order(
         &mut self,
         now: Instant,
@@ -303,13 +307,30 @@ impl ForeignAgent {
         (rx, packet): (Rx, Packet),
         out: &mut Outbox,
     ) {
-        let packet = match visit.filter(|visit| self.visitors.contains_key(visit)) {
+        let waiting = visit.filter(|visit| self.visitors.contains_key(visit));
+        let packet = match waiting.filter(|_| !self.is_message_of_agent(&rx, &packet)) {
             Some(own) => self.wait_behind(now, own, (rx, packet), out).err(),
             None => Some(packet),
         };
         if let Some(packet) = packet {
             self.deliver(now, visit, mac, (rx, packet), out);
         }
+    }
+
+    /// Returns whether a packet is the Binding Acknowledge of the agent at the begin of its tunnel: that of a previous agent. If it is
+    /// lost, the mobile node repeats its Binding Update. So it must not replace data. False if this agent keeps no packets.
+    fn is_message_of_agent(&self, rx: &Rx, packet: &Packet) -> bool {
+        let Header { src, dst, protocol, .. } = rx.header;
+        let is_whole_datagram = protocol == ipv4::UDP && !rx.header.is_fragment();
+        let is_acknowledge = |datagram: udp::Datagram<'_>| {
+            let kind = datagram.payload.first();
+            [datagram.src_port, datagram.dst_port] == [PORT; 2]
+                && kind == Some(&self.config.numbers.acknowledge)
+        };
+        self.keeper.is_some()
+            && is_whole_datagram
+            && src == entry_of(rx)
+            && udp::Datagram::parse(rx.payload(packet), src, dst).is_ok_and(is_acknowledge)
     }
 
     /// Sends a packet to a visitor, in fragments of at most `cut` bytes if it is given.
@@ -539,14 +560,6 @@ impl ForeignAgent {
             self.drain_one(now, visit, out);
         }
     }
-}
-
-/// Returns whether a packet is a message of the agent at the begin of its tunnel: the Binding Acknowledge of a previous agent. If it
-/// is lost, the mobile node repeats its Binding Update. So it must not replace data.
-fn is_message_of_agent(rx: &Rx, packet: &Packet) -> bool {
-    let Header { src, dst, .. } = rx.header;
-    let datagram = || udp::Datagram::parse(rx.payload(packet), src, dst);
-    src == entry_of(rx) && datagram().is_ok_and(|datagram| datagram.src_port == PORT)
 }
 
 /// Returns the source of the tunnel out of which a packet came.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::message::{
-    Algorithm, Asks, Association, Binding, BufferControl, Numbers, PORT, Request, RequestFlags, Update,
-    datagram,
+    Acknowledge, Algorithm, Asks, Association, Binding, BufferControl, Numbers, PORT, Request, RequestFlags,
+    Update, datagram,
 };
 use crate::pending::{Pending, Standing};
 use node::config::Interfaces;
@@ -656,28 +656,72 @@ fn a_packet_that_was_kept_after_the_visitor_had_ended_it_is_dropped() {
     assert_eq!(bench.held(), [0_u64; 0]);
 }
 
+/// Returns a datagram for the visitor: the Binding Acknowledge of a previous agent, if the source is the agent and both ports are
+/// [`PORT`].
+fn acknowledge(src: Ipv4Addr, ports: [u16; 2]) -> Vec<u8> {
+    let [from, to] = [SocketAddrV4::new(src, ports[0]), SocketAddrV4::new(HOST, ports[1])];
+    let status = crate::message::Status::ACCEPTED;
+    let message = Acknowledge { status, home: HOST, identification: Some(1), authentication: None };
+    datagram(from, to, 64, &Binding::Acknowledge(message).emit(&Numbers::default()))
+}
+
+/// A packet with these bytes comes out of the tunnel of the home agent, or of a data path that has kept it.
+fn arrive(bench: &mut Bench, why: PuntReason, bytes: Vec<u8>) -> Vec<String> {
+    bench.packets += 1;
+    let packet = Packet { id: PacketId(bench.packets), ..Packet::new(Mac::ZERO, bytes) };
+    let rx = Rx { tunnel: Some((HOME_AGENT, OWN)), ..Rx::parse(Iface(2), why, &packet).unwrap() };
+    bench.agent.handle(bench.now, Input::Packet(rx, packet), &mut bench.out);
+    bench.effects()
+}
+
 /// The Binding Acknowledge of a previous agent comes out of the tunnel of that agent. It is delivered, and takes no place in the ring.
 /// Data of the agent's host do, and so do datagrams of other hosts.
 #[test]
 fn a_message_of_the_agent_at_the_tunnel_takes_no_place_of_data() {
-    let arrive = |bench: &mut Bench, src: Ipv4Addr, port: u16| {
-        bench.packets += 1;
-        let [src, dst] = [SocketAddrV4::new(src, port), SocketAddrV4::new(HOST, PORT)];
-        let packet =
-            Packet { id: PacketId(bench.packets), ..Packet::new(Mac::ZERO, udp::packet(src, dst, &[0; 40])) };
-        let rx = Rx::parse(Iface(2), PuntReason::Action, &packet).unwrap();
-        let rx = Rx { tunnel: Some((HOME_AGENT, OWN)), ..rx };
-        bench.agent.handle(bench.now, Input::Packet(rx, packet), &mut bench.out);
-        bench.effects()
-    };
+    let why = PuntReason::Action;
     let mut bench = Bench::new("");
     assert_eq!(bench.data(100, 64, None), ["link 1"]);
-    assert_eq!(arrive(&mut bench, HOME_AGENT, PORT), ["link 2"], "the data stay");
-    assert_eq!(arrive(&mut bench, HOME_AGENT, 9000), ["kept_replaced 1", "link 3"], "data of the host");
-    assert_eq!(arrive(&mut bench, SENDER, PORT), ["kept_replaced 3", "link 4"], "of another host");
+    let message = || acknowledge(HOME_AGENT, [PORT; 2]);
+    assert_eq!(arrive(&mut bench, why, message()), ["link 2"], "the data stay");
+    let [from, to] = [HOME_AGENT, HOST].map(|address| SocketAddrV4::new(address, PORT));
+    let (header, payload) = Header::parse(&message()).map(|(header, rest)| (header, rest.to_vec())).unwrap();
+    for (other, which) in [
+        (acknowledge(HOME_AGENT, [9000, PORT]), "from another port"),
+        (acknowledge(HOME_AGENT, [PORT, 9000]), "to another port"),
+        (acknowledge(SENDER, [PORT; 2]), "of another host"),
+        (udp::packet(from, to, &[0; 40]), "another message"),
+        (udp::packet(from, to, &[]), "no message"),
+        (Header { more_fragments: true, dont_fragment: false, ..header }.emit(&payload), "a first fragment"),
+        (Header { offset: 3, dont_fragment: false, ..header }.emit(&payload), "a later fragment"),
+        (Header { protocol: wire::ipv4::TCP, ..header }.emit(&payload), "of another protocol"),
+    ] {
+        let number = bench.packets;
+        let kept = bench.held();
+        let said = arrive(&mut bench, why, other);
+        assert_eq!(said, [format!("kept_replaced {}", kept[0]), format!("link {}", number + 1)], "{which}");
+    }
     // While the link is down, a packet is kept instead of being sent, also a message.
     let mut bench = Bench::new("when = \"link-down\", packets = 2");
     bench.agent.link_changed(false, &mut bench.out);
-    assert_eq!(arrive(&mut bench, HOME_AGENT, PORT), ["punt"]);
+    assert_eq!(arrive(&mut bench, why, message()), ["punt"]);
     assert_eq!(bench.agent.keeper.as_ref().map(Keeper::packets), Some(1));
+}
+
+/// The home agent may be the previous agent too. A data path beside the node then keeps its Binding Acknowledge as other packets.
+#[test]
+fn a_message_that_a_data_path_has_kept_takes_no_place_of_data() {
+    let mut bench = Bench::new("");
+    bench.kept_aside(bench.now, 63);
+    let why = PuntReason::Kept(bench.now);
+    assert_eq!(arrive(&mut bench, why, acknowledge(HOME_AGENT, [PORT; 2])), ["kept_unwanted 2"]);
+    assert_eq!(bench.held(), [1]);
+}
+
+/// A place in the ring is one of a packet that would have to wait. With a full ring, the message would even end the pacing.
+#[test]
+fn a_message_does_not_wait_behind_packets_that_are_being_sent() {
+    let mut bench = after_link_down("");
+    assert_eq!(arrive(&mut bench, PuntReason::Action, acknowledge(HOME_AGENT, [PORT; 2])), ["link 4"]);
+    assert_eq!(bench.held(), [2, 3]);
+    assert_eq!(bench.data(972, 64, None), [""; 0], "data wait");
 }
