@@ -63,7 +63,7 @@ impl serde::de::Visitor<'_> for SpanText {
     fn visit_f64<E: Error>(self, number: f64) -> Result<Duration, E> {
         let example = number.abs();
         Err(E::custom(format!(
-            "{number} has no unit; write \"{example}ms\", or another unit: s, us, ns, min"
+            "{number} has no unit; write \"{example}ms\" or \"{example}s\", or another unit: us, ns, min"
         )))
     }
 }
@@ -180,8 +180,9 @@ fn span_problem(text: &str) -> (SpanFault, String) {
     let has_form = |number: &str| number.matches('.').count() < 2 && is_number(number);
     match unit {
         "" if parse_span(&format!("{number}ms")).is_some() => {
-            let problem =
-                format!("is not a time: it has no unit; write `{number}ms`, or another unit: s, us, ns, min");
+            let problem = format!(
+                "is not a time: it has no unit; write `{number}ms` or `{number}s`, or another unit: us, ns, min"
+            );
             (SpanFault::Form, problem)
         }
         _ if is_number(number) && !is_unit(unit) && is_unit(&unit.to_ascii_lowercase()) => {
@@ -320,7 +321,7 @@ mod tests {
         }
         for (bad, says) in [
             ("-1s", "is negative"),
-            ("0.5", "it has no unit; write `0.5ms`"),
+            ("0.5", "it has no unit; write `0.5ms` or `0.5s`"),
             ("0.5MS", "lower case, for example `0.5ms`"),
             ("999999999999s", "allowed: at most 18446744073s"),
             ("5h", "write a number and ns, us, ms, s or min"),

@@ -13,7 +13,7 @@ pub fn by_schema<T: JsonSchema>(path: &str, problem: &str) -> String {
     let definitions = Value::Object(generator.take_definitions(false));
     let Some(of_key) = find(&schema, &definitions, path) else { return problem.to_owned() };
     let allowed = match wanted {
-        "u8" | "u16" | "u32" | "u64" | "usize" => range(of_key),
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i8" | "i16" | "i32" | "i64" => range(of_key),
         "f32" | "f64" => range_of_fraction(of_key),
         table if table.starts_with("struct ") => example(of_key),
         _ => None,
@@ -49,12 +49,13 @@ fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
 }
 
 fn range(schema: &Value) -> Option<String> {
-    let least = schema.get("minimum").and_then(Value::as_u64).unwrap_or(0);
-    let most = schema.get("maximum").and_then(Value::as_u64);
-    Some(match most {
-        Some(most) => format!("a whole number from {least} to {most}"),
-        None if least == 0 => return None,
-        None => format!("a whole number, {least} or greater"),
+    // A limit may be negative, or above the largest `i64`.
+    let limit = |name: &str| schema.get(name).filter(|limit| limit.is_i64() || limit.is_u64());
+    Some(match (limit("minimum"), limit("maximum")) {
+        (Some(least), Some(most)) => format!("a whole number from {least} to {most}"),
+        (None, Some(most)) => format!("a whole number, at most {most}"),
+        (Some(least), None) if least.as_u64() != Some(0) => format!("a whole number, {least} or greater"),
+        _ => return None,
     })
 }
 
@@ -116,6 +117,11 @@ mod tests {
                 "foreign-agent",
                 "challenge_window = -1",
                 "challenge_window: invalid value: integer `-1`, expected a whole number from 1 to 16",
+            ),
+            (
+                "mobile-node",
+                "weakest_signal = '80dBm'",
+                "weakest_signal: invalid type: string \"80dBm\", expected a whole number from -130 to 0",
             ),
             (
                 "mobile-node",

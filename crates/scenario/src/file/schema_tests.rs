@@ -187,7 +187,7 @@ fn a_wrong_number_is_refused_with_what_is_allowed() {
         (FIRST, "cell.2.contention.window=x", "expected a whole number from 1 to 32768"),
         (FIRST, "cell.2.mtu=-1", "expected a whole number from 68 to 65535"),
         (FIRST, "cell.2.rate=fast", "write a whole number above 0 and b/s, kb/s, Mb/s or Gb/s"),
-        (FIRST, "radio.retune=5", "write \"5ms\", or another unit: s, us, ns, min"),
+        (FIRST, "radio.retune=5", "write \"5ms\" or \"5s\", or another unit: us, ns, min"),
         (FIRST, "radio.retune=x", "write a number and ns, us, ms, s or min"),
         (FIRST, "host.mobile.radios=x", "expected a whole number from 1 to 64"),
         (FIRST, "host.mobile.tcp.sack=maybe", "expected true or false"),
@@ -196,6 +196,8 @@ fn a_wrong_number_is_refused_with_what_is_allowed() {
         (&smooth, "mobile-ip.buffer.packets=-1", "expected a whole number from 1 to 1000"),
         (&smooth, "mobile-ip.buffer.bytes=10kB", "expected a whole number, 576 or greater"),
         (&smooth, "mobile-ip.buffer.max_age=0s", "must be greater than zero, for example `10s`"),
+        (&smooth, "mobile-node.lifetime=10", "10 has no unit; write \"10ms\" or \"10s\", or another unit"),
+        (&smooth, "mobile-node.weakest_signal=80dBm", "expected a whole number from -130 to 0"),
         (&smooth, "mobile-node.lifetime=1s", "must be whole seconds, from 3s to 65534s"),
         (&smooth, "mobile-node.home_first=1", "expected true or false"),
     ] {
