@@ -53,6 +53,17 @@ pub(crate) fn clock(clock: Clock) -> String {
     format!("clock = {{ offset = \"{sign}{}ms\", drift = {drift} }}\n", offset_ms.unsigned_abs())
 }
 
+fn visited(draft: &Draft, index: usize) -> Visited {
+    draft.routers.get(index).map_or(Visited::Plain, |router| router.visited)
+}
+
+/// Returns whether the router with this index has a foreign agent.
+fn has_foreign_agent(draft: &Draft, index: usize) -> bool {
+    let options = &draft.options;
+    let is_for_visitors = index > 0 || options.has_homes;
+    is_for_visitors && (!options.is_co_located() || visited(draft, index) != Visited::Plain)
+}
+
 /// Returns the roles of the router with this index.
 pub(crate) fn router(draft: &Draft, index: usize) -> Vec<String> {
     let options = &draft.options;
@@ -67,9 +78,8 @@ pub(crate) fn router(draft: &Draft, index: usize) -> Vec<String> {
     if is_home {
         roles.push(home_agent(draft, index, reverse, offers));
     }
-    let visited = draft.routers.get(index).map_or(Visited::Plain, |router| router.visited);
-    let has_agent = !options.is_co_located() || visited != Visited::Plain;
-    if has_agent && (!is_home || options.has_homes) {
+    let visited = visited(draft, index);
+    if has_foreign_agent(draft, index) {
         let is_reverse = offers.reverse || options.is_reverse_required;
         let reverse = if is_reverse { reverse } else { "" };
         let kinds = encapsulations(options.tunnel, offers.foreign);
@@ -175,10 +185,13 @@ pub(crate) fn mobile_node(draft: &Draft, host: usize) -> Vec<String> {
         Tunnel::Minimal => keys.push_str(", encapsulation = \"minimal\""),
         Tunnel::Gre => keys.push_str(", encapsulation = \"gre\""),
     }
-    if options.buffer.is_some_and(|buffer| buffer.when == KeepWhen::Request) {
+    // Without a foreign agent, no packets are kept, and the keys would be refused.
+    let buffer =
+        options.buffer.filter(|_| (0..draft.routers.len()).any(|index| has_foreign_agent(draft, index)));
+    if buffer.is_some_and(|buffer| buffer.when == KeepWhen::Request) {
         keys.push_str(", ask_to_keep = true");
     }
-    if options.buffer.is_some_and(|buffer| buffer.are_named) {
+    if buffer.is_some_and(|buffer| buffer.are_named) {
         keys.push_str(", named_packets = 20");
     }
     if let Some(hysteresis) = options.hysteresis {

@@ -65,6 +65,7 @@ fn mobile_ip_keys_without_effect_are_refused() {
     };
     assert_eq!(with_counterparts("{ when = \"request\" }", "ask_to_keep = true"), Ok(()));
     assert_eq!(with_counterparts("{}", "named_packets = 20"), Ok(()));
+    assert_eq!(with_counterparts("{ when = \"link-down\" }", "ask_to_keep = true"), Ok(()), "a warning");
     let smooth_node = refusal_in("mobile-ip/smooth-handoff", smooth, "");
     assert!(smooth_node.contains("makes a plan"), "{smooth_node}");
     let numbers = refusal_in(
@@ -95,6 +96,83 @@ fn a_correspondent_that_is_no_host_is_refused() {
         "correspondents[0].address`: no host of the scenario has the address 10.99.0.1; write that of a host; those with the role `mobile-ip/correspondent` have: {own}"
     );
     assert!(refusal.contains(&expected), "{refusal}");
+    let mobile = plan.hosts.iter().find(|host| host.text.contains("\"mobile-ip/mobile-node\"")).unwrap();
+    let refusal = with(&mobile.config.own_addresses().unwrap()[0].to_string()).unwrap_err();
+    let expected = format!(
+        "correspondents[0].address`: is the address of the mobile node `{}`, which has no role",
+        mobile.config.name
+    );
+    assert!(refusal.contains(&expected), "{refusal}");
+}
+
+/// Without a foreign agent, or without a mobile node, the counterparts are missing too.
+#[test]
+fn keys_about_kept_packets_need_both_kinds_of_hosts() {
+    let (_, text) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
+    let refused = |kind: &str, setting: &str| {
+        let role = format!("{{ kind = \"{kind}\" }}");
+        let text = text.replace(&format!("[{role}]"), "[]").replace(&format!("{role},\n"), "");
+        assert!(!text.contains(kind), "{text}");
+        assert!(Scenario::plan("f.toml", &text, &[], 1).is_ok(), "without {kind}");
+        Scenario::plan("f.toml", &text, &[setting.parse().unwrap()], 1).unwrap_err().to_string()
+    };
+    for (kind, setting, expected) in [
+        ("mobile-ip/mobile-node", "mobile-ip.buffer.when=request", "`mobile-ip.buffer.when`: has no effect"),
+        (
+            "mobile-ip/mobile-node",
+            "host.a.role[0].buffer={ when = \"request\" }",
+            "`host.a.role[0].buffer.when`: has no effect",
+        ),
+        (
+            "mobile-ip/foreign-agent",
+            "mobile-node.ask_to_keep=true",
+            "`host.mobile.role[0].ask_to_keep`: has no effect: no foreign agent keeps packets on request",
+        ),
+        (
+            "mobile-ip/foreign-agent",
+            "mobile-node.named_packets=10",
+            "`host.mobile.role[0].named_packets`: has no effect: no foreign agent keeps packets",
+        ),
+    ] {
+        let refusal = refused(kind, setting);
+        assert!(refusal.contains(expected), "{setting}: {refusal}");
+    }
+}
+
+/// A grid over all values of `when` has points at which a request has no effect. They are no errors.
+#[test]
+fn a_request_that_no_agent_needs_is_a_warning() {
+    let (file, text) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
+    let warnings = |when: &str| {
+        let settings = [format!("mobile-ip.buffer.when={when}"), "mobile-node.ask_to_keep=true".to_owned()];
+        let settings = settings.map(|setting| setting.parse().unwrap());
+        Scenario::plan(&file, &text, &settings, 1).unwrap();
+        let all = crate::file::warnings(&file, &text, &settings).unwrap();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("request"), [""; 0]);
+    for when in ["always", "link-down"] {
+        let [one] = &warnings(when)[..] else { panic!("one warning") };
+        assert!(one.contains("`host.mobile.role[0].ask_to_keep`: has no effect: no foreign agent"), "{one}");
+    }
+}
+
+/// The advice of a message is accepted.
+#[test]
+fn the_advice_about_named_packets_is_accepted() {
+    let (_, text) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
+    let plan = |more: &[&str]| {
+        let roles = ["mobile-ip.smooth_handoff=false", "foreign-agent.smooth_handoff=true"];
+        let node = ["mobile-node.smooth_handoff=true", "mobile-node.named_packets=10"];
+        let all = roles.iter().chain(&node).chain(more);
+        let all: Vec<_> = all.map(|setting| setting.parse().unwrap()).collect();
+        Scenario::plan("f.toml", &text, &all, 1).map_err(|error| error.to_string())
+    };
+    let refusal = plan(&[]).unwrap_err();
+    let advice =
+        "no foreign agent keeps packets; write `buffer = { packets = 16 }` in the role of a foreign agent";
+    assert!(refusal.contains(advice), "{refusal}");
+    assert!(plan(&["host.a.role[0].buffer={ packets = 16 }"]).is_ok());
 }
 
 /// With nonces, no handoff is smooth. The run continues with a warning where the key is written.
@@ -108,16 +186,51 @@ fn smooth_handoffs_with_nonces_are_a_warning() {
         all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(warnings(&[]), "");
-    let shared = warnings(&["mobile-ip.replay=nonces"]);
-    assert!(
-        shared.contains("`mobile-ip.smooth_handoff`: no handoff is smooth with `replay = \"nonces\"`"),
-        "{shared}"
-    );
-    let own = warnings(&["mobile-ip.replay=nonces", "mobile-ip.smooth_handoff=false"]);
+    let nonces = "mobile-ip.replay=nonces";
+    let of_table = "`mobile-ip.smooth_handoff`: no handoff of `mobile` is smooth with `replay = \"nonces\"`";
+    let shared = warnings(&[nonces]);
+    assert!(shared.contains(of_table), "{shared}");
+    let own = warnings(&[nonces, "mobile-ip.smooth_handoff=false"]);
     assert_eq!(own, "");
     let (agent, node) = ("foreign-agent.smooth_handoff=true", "mobile-node.smooth_handoff=true");
-    let own = warnings(&["mobile-ip.replay=nonces", "mobile-ip.smooth_handoff=false", agent, node]);
-    assert!(own.contains("`host.mobile.role[0].smooth_handoff`: no handoff is smooth"), "{own}");
+    let own = warnings(&[nonces, "mobile-ip.smooth_handoff=false", agent, node]);
+    assert!(own.contains("`host.mobile.role[0].smooth_handoff`: no handoff of `mobile` is smooth"), "{own}");
+    // Both ends of an association have their own `replay`.
+    let ends = |replay: &str| {
+        let with = |address: &str| {
+            let key = "000102030405060708090a0b0c0d0e0f";
+            format!("{{ address = \"{address}\", spi = 256, key = \"{key}\"{replay} }}")
+        };
+        let node = format!("mobile-node.home_agent={}", with("10.1.0.1"));
+        [node, format!("home-agent.mobile_nodes=[{}]", with("10.1.0.7"))]
+    };
+    let [node, agent] = ends(", replay = \"nonces\"");
+    let own = warnings(&[&node, &agent]);
+    assert!(own.contains(of_table), "{own}");
+    for replay in [", replay = \"timestamps\"", ""] {
+        let [node, agent] = ends(replay);
+        assert_eq!(warnings(&[nonces, &node, &agent]), "", "their own `replay` is that of timestamps");
+    }
+}
+
+/// A mobile node that asks for no smooth handoff gets no warning. One place has one warning, about all its mobile nodes.
+#[test]
+fn a_warning_about_nonces_names_the_mobile_nodes_that_it_concerns() {
+    let (file, text) = Scenario::find("mobile-ip/smooth-handoff").unwrap();
+    let with = |own: &str| {
+        let (_, host) = text.split_once("[host.mobile]").unwrap();
+        let host = host.replace("10.1.0.7", "10.1.0.8").replace("mobile:7000", "second:7001");
+        let host = host.replace("\"mobile-ip/mobile-node\"", &format!("\"mobile-ip/mobile-node\"{own}"));
+        let text = format!("{text}\n[host.second]{host}");
+        let nonces = ["mobile-ip.replay=nonces".parse().unwrap()];
+        Scenario::plan(&file, &text, &nonces, 1).unwrap();
+        let all = crate::file::warnings(&file, &text, &nonces).unwrap();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let [one] = &with(", smooth_handoff = false")[..] else { panic!("one warning") };
+    assert!(one.contains("`mobile-ip.smooth_handoff`: no handoff of `mobile` is smooth"), "{one}");
+    let [both] = &with("")[..] else { panic!("one warning") };
+    assert!(both.contains("no handoff of `mobile` and 1 other is smooth"), "{both}");
 }
 
 /// A co-located care-of address has no smooth handoffs. The run continues with a warning where each key is written. A mobile

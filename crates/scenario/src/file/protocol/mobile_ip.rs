@@ -5,7 +5,7 @@ use crate::file::Scenario;
 use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use crate::plan::HostPlan;
-use ::mobile_ip::config::{Buffering, CareOf, KeepWhen, Replay};
+use ::mobile_ip::config::{Buffering, CareOf, KeepWhen, Peer, Replay};
 use ::mobile_ip::message::{Algorithm, Numbers};
 use auth::{Key, hmac_sha256};
 use roles::RoleConfig;
@@ -128,9 +128,15 @@ pub(super) fn check_together(scenario: &Scenario, hosts: &[HostPlan]) -> Result<
     check_numbers(hosts)?;
     check_correspondents(hosts)?;
     let has = |kind: &str| roles(hosts).any(|(_, role)| role.kind() == kind);
-    if !has("mobile-ip/foreign-agent") || !has("mobile-ip/mobile-node") {
-        return Ok(());
+    // The table of the scenario may ask for smooth handoffs although there is no foreign agent, or no mobile node.
+    if has("mobile-ip/foreign-agent") && has("mobile-ip/mobile-node") {
+        check_smooth(hosts)?;
     }
+    check_keeping(scenario, hosts)
+}
+
+/// Checks that the keys about smooth handoffs have their counterparts.
+fn check_smooth(hosts: &[HostPlan]) -> Result<(), (String, String)> {
     let requests =
         |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.smooth_handoff);
     let offers =
@@ -148,44 +154,48 @@ pub(super) fn check_together(scenario: &Scenario, hosts: &[HostPlan]) -> Result<
         hosts,
         (&derives, "distributed_keys", "no foreign agent takes distributed keys"),
         (&takes, "distributed_keys", "no mobile node uses distributed keys"),
-    )?;
-    check_keeping(scenario, hosts)
+    )
 }
 
-/// Checks that the keys about kept packets have their counterparts.
+/// Checks that the keys about kept packets have their counterparts. For a grid over all values of `when`, [`warnings`] has the case
+/// that a mobile node asks agents that keep packets without a request.
 fn check_keeping(scenario: &Scenario, hosts: &[HostPlan]) -> Result<(), (String, String)> {
     let asks = |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.ask_to_keep);
-    let keeps = |role: &RoleConfig, is_kept: &dyn Fn(KeepWhen) -> bool| {
-        matches!(role, RoleConfig::MobileIpForeignAgent(agent)
-            if agent.buffer.as_ref().is_some_and(|buffer| is_kept(buffer.when)))
-    };
-    counterparts(
-        hosts,
-        (
-            &asks,
-            "ask_to_keep",
-            "no foreign agent keeps packets on request: none has `buffer = { when = \"request\" }`",
-        ),
-        (
-            &|role| keeps(role, &|when| when == KeepWhen::Request),
-            "buffer.when",
-            "no mobile node asks to keep packets; write `ask_to_keep = true` in the role of a mobile node, or `always` or `link-down` here",
-        ),
-    )
-    .map_err(|(path, problem)| match path.strip_suffix(".buffer.when") {
-        // All agents have the table of the scenario, unless a role has its own.
-        Some(_) if has_shared_request(scenario) => ("mobile-ip.buffer.when".to_owned(), problem),
-        _ => (path, problem),
-    })?;
     let names =
         |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.named_packets > 0);
-    match roles(hosts).find(|(_, role)| names(role)) {
-        Some((path, _)) if !roles(hosts).any(|(_, role)| keeps(role, &|_| true)) => {
-            let problem = "has no effect: no foreign agent keeps packets; write `buffer = { packets = 16 }` in the table [mobile-ip], or remove this key";
-            Err((format!("{path}.named_packets"), problem.to_owned()))
-        }
-        _ => Ok(()),
+    let when = |role: &RoleConfig| match role {
+        RoleConfig::MobileIpForeignAgent(agent) => agent.buffer.as_ref().map(|buffer| buffer.when),
+        _ => None,
+    };
+    let refusal = |is_set: &dyn Fn(&RoleConfig) -> bool, key: &str, problem: &str| {
+        let (path, _) = roles(hosts).find(|(_, role)| is_set(role))?;
+        Some((format!("{path}.{key}"), format!("has no effect: {problem}")))
+    };
+    if !roles(hosts).any(|(_, role)| when(role).is_some()) {
+        let asked = "no foreign agent keeps packets on request: none has `buffer = { when = \"request\" }`";
+        let named =
+            format!("no foreign agent keeps packets; {}, or remove this key", buffer_advice(scenario));
+        let found = refusal(&asks, "ask_to_keep", asked);
+        return found.or_else(|| refusal(&names, "named_packets", &named)).map_or(Ok(()), Err);
     }
+    if roles(hosts).any(|(_, role)| asks(role)) {
+        return Ok(());
+    }
+    let problem = "no mobile node asks to keep packets; write `ask_to_keep = true` in the role of a mobile node, or `always` or `link-down` here";
+    match refusal(&|role| when(role) == Some(KeepWhen::Request), "buffer.when", problem) {
+        // All agents have the table of the scenario, unless a role has its own.
+        Some((_, problem)) if has_shared_request(scenario) => {
+            Err(("mobile-ip.buffer.when".to_owned(), problem))
+        }
+        found => found.map_or(Ok(()), Err),
+    }
+}
+
+/// Returns where a table `buffer` is accepted: that of the scenario needs smooth handoffs in the same table.
+fn buffer_advice(scenario: &Scenario) -> String {
+    let is_shared = scenario.mobile_ip.as_ref().is_some_and(|shared| shared.smooth_handoff);
+    let place = if is_shared { "the table [mobile-ip]" } else { "the role of a foreign agent" };
+    format!("write `buffer = {{ packets = 16 }}` in {place}")
 }
 
 /// Returns whether the table `[mobile-ip]` says that foreign agents keep packets on request.
@@ -213,33 +223,99 @@ fn check_correspondents(hosts: &[HostPlan]) -> Result<(), (String, String)> {
             );
             return Err((format!("{path}.correspondents[{index}].address"), problem));
         }
+        if let Some((index, name)) = itself(hosts, &agent.correspondents) {
+            let problem = format!(
+                "is the address of the mobile node `{name}`, which has no role `{CORRESPONDENT}`; write that of a host to which packets of mobile nodes go"
+            );
+            return Err((format!("{path}.correspondents[{index}].address"), problem));
+        }
     }
     Ok(())
 }
 
-/// Returns a warning for each key of smooth handoffs without effect.
+/// Returns the index of the first correspondent that is a mobile node and has no binding cache, and the name of its host.
+fn itself<'a>(hosts: &'a [HostPlan], peers: &[Peer]) -> Option<(usize, &'a str)> {
+    let is_only_node = |host: &&HostPlan| {
+        let has = |kind: &str| host.config.roles.iter().any(|role| role.kind() == kind);
+        has("mobile-ip/mobile-node") && !has(CORRESPONDENT)
+    };
+    peers.iter().enumerate().find_map(|(index, peer)| {
+        let mut nodes = hosts.iter().filter(is_only_node);
+        let host = nodes.find(|host| host.config.all_addresses().contains(&peer.address))?;
+        Some((index, host.config.name.as_str()))
+    })
+}
+
+/// Returns a warning for each key of smooth handoffs and of kept packets without effect.
 pub(super) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
     let mut found = smooth_with_nonces(scenario, layout);
     found.extend(smooth_and_co_located(scenario, layout));
+    found.extend(unneeded_requests(scenario, layout));
     found
 }
 
-/// Returns a warning for each place that asks for smooth handoffs although requests have nonces. It is no error: a foreign agent then
-/// still knows the mobile node by its association, and a grid may vary one of both keys.
+/// Returns a warning for each place that asks for smooth handoffs of mobile nodes whose requests have nonces. It is no error: a
+/// foreign agent then still knows the mobile node by its association, and a grid may vary one of both keys.
 fn smooth_with_nonces(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
     let shared = scenario.mobile_ip.as_ref();
-    let nonces = Replay::Nonces.name();
-    let asks = |role: &Table| {
-        let own = role.get("home_agent").and_then(|agent| agent.get("replay")).and_then(Value::as_str);
-        let replay = own.or_else(|| shared.map(|shared| shared.replay.name()));
-        role.get("smooth_handoff").and_then(Value::as_bool) == Some(true) && replay == Some(nonces)
+    // The place that asks for smooth handoffs of this role, if its requests have nonces.
+    let asks = |name: &str, at: usize, role: &Table| {
+        let is_node = role.get("kind").and_then(Value::as_str) == Some("mobile-ip/mobile-node");
+        // A role with its own table of the home agent takes nothing from the table of the scenario.
+        let replay = match role.get("home_agent") {
+            Some(own) => own.get("replay").and_then(Value::as_str),
+            None => shared.map(|shared| shared.replay.name()),
+        };
+        let own = role.get("smooth_handoff").and_then(Value::as_bool);
+        let is_smooth = own.unwrap_or_else(|| shared.is_some_and(|shared| shared.smooth_handoff));
+        let place = match own {
+            Some(_) => format!("host.{name}.role[{at}].smooth_handoff"),
+            None => "mobile-ip.smooth_handoff".to_owned(),
+        };
+        (is_node && is_smooth && replay == Some(Replay::Nonces.name())).then_some(place)
     };
-    let of_roles = mobile_nodes(layout).filter(|(_, role)| asks(role));
-    let of_roles = of_roles.map(|(path, _)| format!("{path}.smooth_handoff"));
-    let is_shared = shared.is_some_and(|shared| shared.smooth_handoff && shared.replay == Replay::Nonces);
-    let of_table = is_shared.then(|| "mobile-ip.smooth_handoff".to_owned());
-    let problem = "no handoff is smooth with `replay = \"nonces\"`: a previous agent compares Identifications as times; write `replay = \"timestamps\"`, or remove this key";
-    of_table.into_iter().chain(of_roles).map(|path| (path, problem.to_owned())).collect()
+    let mut places: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, host) in layout.hosts() {
+        for place in host.role.iter().enumerate().filter_map(|(at, role)| asks(name, at, role)) {
+            match places.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, names)) => names.push(name),
+                None => places.push((place, vec![name])),
+            }
+        }
+    }
+    let problem = |names: &[&str]| {
+        let first = names.first().copied().unwrap_or_default();
+        let others = match names.len() {
+            0 | 1 => String::new(),
+            2 => " and 1 other".to_owned(),
+            all => format!(" and {} others", all - 1),
+        };
+        format!(
+            "no handoff of `{first}`{others} is smooth with `replay = \"nonces\"`, and no kept packet follows it: a previous agent compares Identifications as times; write `replay = \"timestamps\"`, or remove this key"
+        )
+    };
+    places.iter().map(|(place, names)| (place.clone(), problem(names))).collect()
+}
+
+/// Returns a warning for each mobile node that asks to keep packets, if all agents that keep some do so without a request.
+fn unneeded_requests(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
+    let shared = scenario.mobile_ip.as_ref().and_then(|shared| shared.buffer.as_ref());
+    let roles = || {
+        layout.hosts().flat_map(|(name, host)| {
+            (0..).zip(&host.role).map(move |(at, role)| (format!("host.{name}.role[{at}]"), role))
+        })
+    };
+    let is = |role: &Table, kind: &str| role.get("kind").and_then(Value::as_str) == Some(kind);
+    let agents = roles().filter(|(_, role)| is(role, "mobile-ip/foreign-agent"));
+    let buffers = agents.filter_map(|(_, role)| role.get("buffer").and_then(Value::as_table).or(shared));
+    let whens: Vec<Option<&str>> = buffers.map(|buffer| buffer.get("when")?.as_str()).collect();
+    if whens.is_empty() || whens.contains(&Some("request")) {
+        return Vec::new();
+    }
+    let problem = "has no effect: no foreign agent keeps packets on request; write `when = \"request\"` in `buffer`, or remove this key";
+    let asks = |role: &Table| role.get("ask_to_keep").and_then(Value::as_bool) == Some(true);
+    let asking = roles().filter(|(_, role)| is(role, "mobile-ip/mobile-node") && asks(role));
+    asking.map(|(path, _)| (format!("{path}.ask_to_keep"), problem.to_owned())).collect()
 }
 
 /// Returns a warning for each key of smooth handoffs in the role of a mobile node with a co-located care-of address, and for the
