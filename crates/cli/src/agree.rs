@@ -164,6 +164,10 @@ fn measured(args: &Args) -> Result<(Recorded, Vec<Report>), Failure> {
         )));
     }
     let scenarios = scenarios(args)?;
+    for scenario in &scenarios {
+        measuring::check_overwritten(scenario.text(), &args.set)?;
+        measuring::warn(scenario.warnings().map_err(|error| Failure::Usage(error.to_string()))?);
+    }
     let figures: Vec<String> = scenarios.iter().map(|scenario| figure_name(&scenario.name)).collect();
     let names: Vec<&str> = figures.iter().map(String::as_str).chain([TABLE]).collect();
     let mut folder = folder(args.out.as_deref(), "agree", &names, args.force)?;

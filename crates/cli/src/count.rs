@@ -1,7 +1,7 @@
 //! `wayfare run SCENARIO --no-records`: the speed and memory of a run.
 
 use crate::Failure;
-use crate::measuring::judged;
+use crate::measuring::{judged, warn};
 use crate::output::{Format, print, tell};
 use experiments::catalogue;
 use experiments::sweep::grid;
@@ -27,11 +27,11 @@ pub(crate) fn count(
     let (mut doubts, mut failures) = (Vec::new(), 0);
     let axes: Vec<Vec<Setting>> = settings.iter().map(Setting::alternatives).collect();
     let points = grid(&axes);
+    let mut found = Vec::new();
     for point in &points {
-        for warning in warnings(&file, &text, point).map_err(|error| usage(&error))? {
-            tell!("warning: {warning}");
-        }
+        found.extend(warnings(&file, &text, point).map_err(|error| usage(&error))?);
     }
+    warn(found);
     let each = |point| repetitions.clone().map(move |repetition| (point, repetition));
     for (settings, (seed, repetition)) in points.iter().flat_map(each) {
         let clock = Clock::start();

@@ -8,7 +8,8 @@ use experiments::reproduce::How;
 use os::Clock;
 use recorder::kept::Folder;
 use recorder::run::Backend;
-use scenario::Setting;
+use scenario::{ScenarioError, Setting};
+use std::collections::BTreeSet;
 use std::io;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -47,11 +48,13 @@ impl On {
 /// Refuses a key that is set twice: only the last value would apply. Warns that every user of this machine can read a secret key
 /// on the command line. The run continues: the key of an experiment may protect nothing.
 pub(crate) fn check_settings(settings: &[Setting]) -> Result<(), Failure> {
-    if let Some([(path, first), (_, later)]) =
-        scenario::repeated(settings).map(|pair| pair.map(Setting::parts))
-    {
+    if let Some(pair) = scenario::repeated(settings) {
+        let [(path, first), (_, later)] = pair.map(Setting::parts);
+        let grid = scenario::as_grid(pair);
+        let grid =
+            grid.map_or_else(String::new, |grid| format!(", or several values for a grid: --set '{grid}'"));
         return Err(Failure::Usage(format!(
-            "--set {path}={first} and --set {path}={later}: give each key once, or several values for a grid: --set '{path}={first}|{later}'"
+            "--set {path}={first} and --set {path}={later}: give each key once{grid}"
         )));
     }
     for path in settings.iter().filter(|setting| setting.shows_key()).map(Setting::path) {
@@ -61,6 +64,26 @@ pub(crate) fn check_settings(settings: &[Setting]) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// Refuses a setting of the scenario `text` that has no effect, because a later one sets the same value by another path.
+pub(crate) fn check_overwritten(text: &str, settings: &[Setting]) -> Result<(), Failure> {
+    let Some(pair) = scenario::overwritten(text, settings) else { return Ok(()) };
+    let [first, later] = pair.map(Setting::path);
+    Err(Failure::Usage(format!(
+        "--set {first}: has no effect, because --set {later} replaces the value; give one of both"
+    )))
+}
+
+/// Prints warnings about a scenario. A warning about several points of a grid is printed once.
+pub(crate) fn warn(all: impl IntoIterator<Item = ScenarioError>) {
+    let mut printed = BTreeSet::new();
+    for warning in all.into_iter().map(|warning| warning.to_string()) {
+        if !printed.contains(&warning) {
+            tell!("warning: {warning}");
+            printed.insert(warning);
+        }
+    }
 }
 
 /// What a measurement needs: the number of parallel runs, the programs for runs on Linux, and the flag that a signal

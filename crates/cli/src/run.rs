@@ -119,6 +119,8 @@ fn snap(text: &str) -> Result<Snap, String> {
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     measuring::check_settings(&args.set)?;
+    let (_, text) = catalogue::find(&args.scenario).map_err(|error| Failure::Usage(error.to_string()))?;
+    measuring::check_overwritten(&text, &args.set)?;
     if args.no_records {
         if args.on == On::Linux {
             return Err(Failure::Usage("--no-records is allowed only with --on sim".to_owned()));
@@ -139,6 +141,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let stop = interrupt::flag()?;
     if let Some((sweep, all)) = sweep {
+        measuring::warn(sweep.warnings().map_err(|error| Failure::Usage(error.to_string()))?);
         let folder = args.out.clone().unwrap_or_else(|| sweep.default_folder(backend(args.on)));
         let carry_out = |job: &Job| {
             let plan = sweep.plan(job).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -320,9 +323,7 @@ fn check(args: &Args) -> Result<(), Failure> {
     let usage = |error: ScenarioError| Failure::Usage(error.to_string());
     check_seeds(args)?;
     let (file, text) = catalogue::find(&args.scenario).map_err(usage)?;
-    for warning in scenario::warnings(&file, &text, &args.set).map_err(usage)? {
-        tell!("warning: {warning}");
-    }
+    measuring::warn(scenario::warnings(&file, &text, &args.set).map_err(usage)?);
     plan(args, 0)?;
     let Some(out) = &args.out else { return Ok(()) };
     // A folder that does not exist has no earlier runs to protect, so nothing more is checked.

@@ -23,6 +23,13 @@ fn refused(folder: &Path, arguments: &[&str], status: i32) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
+/// Returns the standard error of a command that must fail.
+fn refused_with(folder: &Path, arguments: &[&str]) -> String {
+    let output = wayfare(folder, arguments);
+    assert!(!output.status.success(), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
 #[test]
 fn a_run_is_kept_and_its_text_ends_with_the_figure() {
     let folder = tempfile::tempdir().unwrap();
@@ -240,12 +247,22 @@ fn every_failure_has_its_number() {
         (
             &["run", "first", "--set", "radio.retune=1ms", "--set", "radio.retune=2ms"],
             2,
-            "--set radio.retune=1ms and --set radio.retune=2ms: give each key once",
+            "give each key once, or several values for a grid: --set 'radio.retune=1ms|2ms'\n",
         ),
         (
             &["agree", "first", "--set", "radio.retune=1ms", "--set", "radio.retune=1ms"],
             2,
-            "--set radio.retune=1ms and --set radio.retune=1ms: give each key once",
+            "--set radio.retune=1ms and --set radio.retune=1ms: give each key once\n",
+        ),
+        (
+            &["run", "first", "--set", "radio.retune=1ms", "--set", "radio={ retune = \"2ms\" }"],
+            2,
+            "--set radio.retune: has no effect, because --set radio replaces the value; give one of both",
+        ),
+        (
+            &["agree", "first", "--set", "radio.retune=1ms", "--set", "radio={ retune = \"2ms\" }"],
+            2,
+            "--set radio.retune: has no effect, because --set radio replaces the value; give one of both",
         ),
         (&["run", "first", "--runs", "0"], 2, "allowed: a whole number from 1 to"),
         (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/PROTOCOL/MOVE/WORKLOAD"),
@@ -479,4 +496,32 @@ role = [
     }
     let flows = std::fs::read_to_string(folder.path().join("run/flows.csv")).unwrap();
     assert_eq!(flows.lines().count(), 3, "{flows}");
+}
+
+/// A grid, several runs and `agree` print the warnings of a single run, each once. Nothing runs: the folder is a file.
+#[test]
+fn every_command_that_runs_a_scenario_prints_its_warnings_once() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    let warning = "`mobile-ip.smooth_handoff`: no handoff of `mobile` is smooth";
+    let nonces = "mobile-ip.replay=nonces";
+    for more in [
+        &["run", "--set", nonces][..],
+        &["run", "--runs", "2", "--set", nonces],
+        &[
+            "run",
+            "--runs",
+            "1",
+            "--set",
+            "mobile-ip.replay=timestamps|nonces",
+            "--set",
+            "radio.retune=5ms|9ms",
+        ],
+        &["agree", "--set", nonces],
+    ] {
+        let (verb, rest) = more.split_first().unwrap();
+        let arguments = [&[*verb, "mobile-ip/smooth-handoff", "--out", "file"][..], rest].concat();
+        let errors = refused_with(folder.path(), &arguments);
+        assert_eq!(errors.matches(warning).count(), 1, "{arguments:?}: {errors}");
+    }
 }

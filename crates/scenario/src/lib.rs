@@ -17,8 +17,8 @@ pub use epoch::EPOCH;
 pub use event::{PlannedEvent, is_of_event};
 pub use file::{
     BUILT_IN, EventTable, RandomTable, Repetition, Scenario, ScenarioError, Setting, Step, SweepPart,
-    SweepTable, did_you_mean, has_keys, host_config, host_config_error, is_shifted, parse_rate, redacted,
-    repeated, roles_of, schema, stem, warnings,
+    SweepTable, as_grid, did_you_mean, has_keys, host_config, host_config_error, is_shifted, overwritten,
+    parse_rate, redacted, repeated, roles_of, schema, stem, warnings,
 };
 pub use plan::{HostPlan, Plan, PortPlan};
 pub use program::Program;

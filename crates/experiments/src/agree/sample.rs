@@ -35,6 +35,17 @@ impl Repeated {
         Ok(all)
     }
 
+    /// Returns the text of the scenario file.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the warnings about the scenario with all its settings, also those of `compare`: see [`scenario::warnings`].
+    pub fn warnings(&self) -> Result<Vec<ScenarioError>, ScenarioError> {
+        let plan = self.plan(0, 1)?;
+        scenario::warnings(&self.file, &plan.text, &plan.settings)
+    }
+
     /// Returns the plan of run `number` (from 0) of `of` runs, or an error if the scenario is invalid.
     pub fn plan(&self, number: u64, of: u64) -> Result<Plan, ScenarioError> {
         if let Some(leg) = self.leg {

@@ -175,6 +175,12 @@ impl Sweep {
         Scenario::repetition(&self.file, &self.text, settings, job.seed, job.repetition)
     }
 
+    /// Returns the warnings about the scenario at all points of the grid: see [`scenario::warnings`].
+    pub fn warnings(&self) -> Result<Vec<ScenarioError>, ScenarioError> {
+        let of = |point: &Point| scenario::warnings(&self.file, &self.text, &point.settings);
+        Ok(self.points.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
     /// Lists the runs. Each point has the same phases, so that points differ by their settings only.
     fn jobs(&self, seed: u64) -> Vec<Job> {
         let of = self.repetitions as u64;

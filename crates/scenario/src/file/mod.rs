@@ -37,7 +37,7 @@ pub use repetition::Repetition;
 pub use schema::schema;
 pub use secret::has_keys;
 pub use settings::roles_of;
-pub use settings::{Setting, redacted, repeated};
+pub use settings::{Setting, as_grid, overwritten, redacted, repeated};
 pub use sweep::{SweepPart, SweepTable};
 
 use crate::Plan;

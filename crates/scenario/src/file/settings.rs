@@ -29,13 +29,54 @@ pub(super) fn keys_of(text: &str, settings: &[Setting]) -> Vec<String> {
     secret::keys_of(text, settings.iter().flat_map(Setting::keys))
 }
 
-/// Returns the first two settings of the same key; `None` if each key is set once. Only equal paths are found: a role's key may be
-/// set for all hosts, and then again for one of them.
+/// Returns the first two settings of the same key; `None` if each key is set once. Only equal paths are found: see [`overwritten`].
 pub fn repeated(settings: &[Setting]) -> Option<[&Setting; 2]> {
     settings.iter().enumerate().find_map(|(index, later)| {
         let first = settings.iter().take(index).find(|earlier| earlier.path == later.path)?;
         Some([first, later])
     })
+}
+
+/// Returns the first setting of the scenario `text` whose values later settings all replace, with the last of these; `None` if there
+/// is none. The same value may have several paths: `mobile.lifetime` and `mobile-node.lifetime`, or a key of a table and the table. A
+/// key may be set for all hosts, and then again for one of them.
+pub fn overwritten<'a>(text: &str, settings: &'a [Setting]) -> Option<[&'a Setting; 2]> {
+    let mut document: Table = toml::from_str(text).ok()?;
+    // A setting that cannot be applied is refused later.
+    let changed: Vec<Vec<String>> =
+        settings.iter().map(|setting| setting.apply(&mut document).unwrap_or_default()).collect();
+    settings.iter().zip(&changed).enumerate().find_map(|(index, (first, paths))| {
+        let later = settings.iter().zip(&changed).skip(index + 1);
+        let later: Vec<_> =
+            later.filter(|(later, _)| first.is_of_one_host() || !later.is_of_one_host()).collect();
+        let replaces = |new: &[String], path: &str| new.iter().any(|outer| contains(outer, path));
+        let is_replaced = |path: &String| later.iter().any(|(_, new)| replaces(new, path));
+        let one = paths.first().filter(|_| paths.iter().all(is_replaced))?;
+        let (last, _) = later.iter().rev().find(|(_, new)| replaces(new, one))?;
+        Some([first, last])
+    })
+}
+
+/// Returns whether the value at the path `inner` is that at `outer`, or a part of it.
+fn contains(outer: &str, inner: &str) -> bool {
+    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Returns the setting of a grid with the values of both settings, as text; `None` if one of the values cannot be written in a grid, is
+/// a secret key, or is in both settings.
+pub fn as_grid([first, later]: [&Setting; 2]) -> Option<String> {
+    let [(path, one), (_, other)] = [first.parts(), later.parts()];
+    let text = format!("{path}={one}|{other}");
+    let wanted = [first.alternatives(), later.alternatives()].concat();
+    let is_twice =
+        |(index, setting): (usize, &Setting)| wanted.iter().skip(index + 1).any(|next| next == setting);
+    let is_distinct = !wanted.iter().enumerate().any(is_twice);
+    let found = text.parse::<Setting>().ok()?.alternatives();
+    let is_same = found
+        .iter()
+        .map(|found| (&found.path, &found.value))
+        .eq(wanted.iter().map(|wanted| (&wanted.path, &wanted.value)));
+    (is_distinct && is_same).then_some(text)
 }
 
 /// Returns whether a setting for `name` applies to a kind of role. The name `station` applies to base stations and to
@@ -112,6 +153,11 @@ impl Setting {
     /// Returns the path of the setting as in `--set`, with dots between its steps.
     pub fn path(&self) -> String {
         self.path.join(".")
+    }
+
+    /// Returns whether the setting names one host, for example `host.mobile.role[0].lifetime`.
+    fn is_of_one_host(&self) -> bool {
+        ["host", "tree"].iter().any(|table| self.is_below(table))
     }
 
     /// Returns whether the first step of the setting's path is `key`.
@@ -348,6 +394,48 @@ mod tests {
         );
         let once = all(&["mobile.movement=lcs", "host.mobile.role[0].movement=ecs", "mobile.lifetime=9s"]);
         assert_eq!(repeated(&once), None, "of all hosts, and of one");
+    }
+
+    #[test]
+    fn a_setting_that_later_ones_replace_is_found() {
+        let (_, text) = crate::Scenario::find("mobile-ip/smooth-handoff").unwrap();
+        let found = |texts: &[&str]| {
+            let all: Vec<Setting> = texts.iter().map(|text| text.parse().unwrap()).collect();
+            overwritten(&text, &all).map(|pair| pair.map(Setting::path).join(" "))
+        };
+        let buffer = "mobile-ip.buffer={ packets = 4 }";
+        let one = "host.mobile.role[0].lifetime=60s";
+        for (settings, expected) in [
+            (
+                &["mobile.lifetime=9s", "mobile-node.lifetime=60s"][..],
+                Some("mobile.lifetime mobile-node.lifetime"),
+            ),
+            (&["mobile-ip.buffer.packets=8", buffer], Some("mobile-ip.buffer.packets mobile-ip.buffer")),
+            (&[one, "mobile.lifetime=9s"], Some("host.mobile.role[0].lifetime mobile.lifetime")),
+            (&[one, "host.mobile.role=[]"], Some("host.mobile.role[0].lifetime host.mobile.role")),
+            (&[buffer, "mobile-ip.buffer.packets=8"], None),
+            (&["mobile.lifetime=9s", one], None),
+            (&["mobile.lifetime=9s", "mobile-node.lifetimes=60s", "mobile.nothing.is=1"], None),
+        ] {
+            assert_eq!(found(settings).as_deref(), expected, "{settings:?}");
+        }
+    }
+
+    /// The text of a grid is accepted, and has the values of both settings.
+    #[test]
+    fn two_values_are_a_grid_if_they_can_be_written_as_one() {
+        let grid = |one: &str, other: &str| {
+            let [one, other] = [one, other].map(|text| text.parse().unwrap());
+            as_grid([&one, &other])
+        };
+        assert_eq!(
+            grid("radio.retune=1ms", "radio.retune=2ms|3ms"),
+            Some("radio.retune=1ms|2ms|3ms".to_owned())
+        );
+        assert_eq!(grid("cell.1.loss=0.1", "cell.1.loss=0.2"), Some("cell.1.loss=0.1|0.2".to_owned()));
+        assert_eq!(grid("radio.retune=1ms", "radio.retune=1ms"), None, "twice");
+        assert_eq!(grid("radio={ retune = \"1ms\" }", "radio={ retune = \"2ms\" }"), None, "tables");
+        assert_eq!(grid("mobile.key=00010203", "mobile.key=00010204"), None, "secret keys");
     }
 
     #[test]
