@@ -261,19 +261,32 @@ const fn fits(others: u64, load: u64) -> bool {
     others == 0 || others.saturating_add(load) <= SIDE_BY_SIDE
 }
 
-/// The total load of the runs that are being executed.
+/// Admits runs in their order, while their total load is not too large.
 #[derive(Default)]
 struct Room {
-    taken: Mutex<u64>,
+    state: Mutex<Admitted>,
     changed: Condvar,
 }
 
+/// The number of runs that were admitted, and the total load of those that are being executed.
+#[derive(Default)]
+struct Admitted {
+    runs: usize,
+    load: u64,
+}
+
 impl Room {
-    /// Waits until a run with this load may begin. It ends when the returned value is dropped.
-    fn enter(&self, load: u64) -> Taken<'_> {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = |taken: &mut u64| !fits(*taken, load);
-        *self.changed.wait_while(taken, full).unwrap_or_else(PoisonError::into_inner) += load;
+    /// Waits until all runs before the run `number` (from 0) were admitted, and a run with this load may begin. Without the order,
+    /// light runs would overtake a heavy one, which would then run last and alone. The run ends when the returned value is dropped.
+    fn enter(&self, number: usize, load: u64) -> Taken<'_> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |now: &mut Admitted| now.runs != number || !fits(now.load, load);
+        let mut state = self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+        state.runs += 1;
+        state.load += load;
+        drop(state);
+        // The next run may begin beside this one.
+        self.changed.notify_all();
         Taken { room: self, load }
     }
 }
@@ -286,7 +299,7 @@ struct Taken<'a> {
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        *self.room.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.load;
+        self.room.state.lock().unwrap_or_else(PoisonError::into_inner).load -= self.load;
         self.room.changed.notify_all();
     }
 }
@@ -302,9 +315,12 @@ pub(crate) fn measure_all(
     let (next, room) = (AtomicUsize::new(0), Room::default());
     let work = || {
         let mut done = Vec::new();
-        while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(unit) = units.get(number) else { break };
+            // A run that was taken from the list is always admitted: later ones wait for it.
+            let taken = room.enter(number, unit.load);
             let Some(point) = points.get(unit.point) else { break };
-            let taken = room.enter(unit.load);
             let reading = Reading::of(point, unit.run, backend, more, how);
             drop(taken);
             let ended = reading.is_err();
@@ -525,16 +541,37 @@ mod tests {
         assert_eq!([1, SIDE_BY_SIDE / 4, SIDE_BY_SIDE / 2].map(lasts), [alone / 4, alone / 4, alone / 2]);
         assert_eq!(lasts(SIDE_BY_SIDE * 3), alone);
         let (room, (send, receive)) = (Room::default(), std::sync::mpsc::channel());
-        let first = [1, 2].map(|_| room.enter(SIDE_BY_SIDE / 2));
+        let first = [0, 1].map(|number| room.enter(number, SIDE_BY_SIDE / 2));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let _third = room.enter(SIDE_BY_SIDE / 2);
+                let _third = room.enter(2, SIDE_BY_SIDE / 2);
                 send.send(()).unwrap();
             });
             let soon = std::time::Duration::from_millis(50);
             receive.recv_timeout(soon).expect_err("there is no room for a third run");
             drop(first);
             receive.recv().unwrap();
+        });
+    }
+
+    /// A heavy run waits until the others have ended. Lighter runs behind it in the list wait too: otherwise, the heavy run would
+    /// begin last, and the times of [`span`] would be those of another schedule.
+    #[test]
+    fn no_run_overtakes_another_one() {
+        let (room, (send, receive)) = (Room::default(), std::sync::mpsc::channel());
+        let light = room.enter(0, 1);
+        std::thread::scope(|scope| {
+            for (number, load) in [(2, 1), (1, SIDE_BY_SIDE)] {
+                let (room, send) = (&room, send.clone());
+                scope.spawn(move || {
+                    let _taken = room.enter(number, load);
+                    send.send(number).unwrap();
+                });
+            }
+            let soon = std::time::Duration::from_millis(50);
+            receive.recv_timeout(soon).expect_err("the light run waits behind the heavy one");
+            drop(light);
+            assert_eq!([1, 2].map(|_| receive.recv().unwrap()), [1, 2]);
         });
     }
 }

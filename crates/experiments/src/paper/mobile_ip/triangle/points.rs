@@ -157,8 +157,8 @@ fn point(series: &'static str, hops: u32, size: &Size, takes: f64) -> Point {
     }
 }
 
-/// Returns the mean of the rates of all links together, in bit/s: data cross each hop, both wires or acknowledgments on them, and
-/// the cell.
+/// Returns the sum of the rates of all links, in bit/s. It is the mean over the run, which is longer than the download. Data or
+/// acknowledgments cross each hop, both wires and the cell.
 fn load(hops: u32, size: &Size, duration: Duration) -> u64 {
     let bits = u64::from(size.bytes) * 8 * u64::from(hops + 3);
     (bits as f64 / duration.as_secs_f64()) as u64
