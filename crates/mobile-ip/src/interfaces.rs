@@ -106,7 +106,7 @@ impl NodeInterface {
         self.weakest.is_some_and(|weakest| self.signal.is_some_and(|signal| signal < weakest))
     }
 
-    /// Returns whether an agent was heard since the link came up. Another one may be out of reach now.
+    /// Returns whether an agent was heard since the link came up. One that was heard only before may be out of reach.
     pub(crate) fn has_heard(&self, known: &Agent) -> bool {
         known.heard >= self.linked
     }
