@@ -335,6 +335,7 @@ impl<'a> Builder<'a> {
             packets.held.extend(self.seen.held(*index));
             packets.lost_acks.extend(self.seen.lost_acks(*index));
             packets.opened_by.extend(self.seen.opening(*index));
+            packets.waiting_acks.extend(self.seen.waiting_acks(*index));
             packets.waits.extend(path.waits());
             packets.doubles.extend(self.seen.doubles(*index));
             packets.round_trips.extend(round_trips(path));

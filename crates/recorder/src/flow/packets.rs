@@ -48,6 +48,8 @@ pub(crate) struct Packets {
     /// until each end with records was ready. `None` if no end with records requested the connection, or if the
     /// connection never opened and carried no data.
     pub(crate) opening: Option<Wait>,
+    /// When each acknowledgment of the flow's data was sent that waited for a stopped host. TCP only.
+    pub(crate) waiting_acks: Vec<(Instant, PacketId)>,
     /// When each segment that opens the connection was sent, in both directions. TCP only.
     pub(crate) opened_by: Vec<(Instant, PacketId)>,
     /// For a stream of answers: when its sender read questions, and when these questions were first sent.
@@ -121,7 +123,15 @@ impl Packets {
     /// Returns the flow's latest round-trip time at `at`, if it was measured within [`RECENT`]. It is the sum over
     /// the connections that carry the flow in series. Returns `None` if there is no such sample, and for datagrams.
     pub(crate) fn round_trip(&self, at: Instant) -> Option<Duration> {
-        let since = Instant(at.0.saturating_sub(RECENT.as_nanos() as u64));
+        self.round_trip_since(Instant(at.0.saturating_sub(RECENT.as_nanos() as u64)), at)
+    }
+
+    /// Returns the latest round-trip time at `at`, as [`Self::round_trip`], also if it was measured long before.
+    pub(crate) fn last_round_trip(&self, at: Instant) -> Option<Duration> {
+        self.round_trip_since(Instant::ZERO, at)
+    }
+
+    fn round_trip_since(&self, since: Instant, at: Instant) -> Option<Duration> {
         let latest = |samples: &Vec<(Instant, Duration)>| {
             let before = samples.partition_point(|(sample, _)| *sample <= at).checked_sub(1)?;
             samples.get(before).filter(|(sample, _)| *sample >= since).map(|(_, span)| *span)

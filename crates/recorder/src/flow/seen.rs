@@ -188,6 +188,15 @@ impl Seen {
         opening
     }
 
+    /// Returns when each acknowledgment of this path's data was sent that waited for a stopped host, in the order of time.
+    pub(super) fn waiting_acks(&self, path: usize) -> Vec<(Instant, PacketId)> {
+        let is_its = |id: &PacketId, ack: &Ack| ack.path == path && !ack.opens && self.stops.has(*id);
+        let waiting = self.acks.iter().filter(|(id, ack)| is_its(id, ack));
+        let mut waiting: Vec<_> = waiting.map(|(id, ack)| (ack.sent, *id)).collect();
+        waiting.sort_unstable();
+        waiting
+    }
+
     fn opens(&self, ack: &Ack, path: usize) -> bool {
         ack.opens && (ack.path == path || self.accepted.get(&path) == Some(&ack.path))
     }

@@ -3,7 +3,10 @@
 use scenario::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
-use wire::{Duration, Iface, Instant, PacketId};
+use wire::{Duration, EtherType, Iface, Instant, PacketId};
+
+/// The longest time in which a host takes what has waited, when it continues. What comes later was still in the queue of a link.
+const CATCH_UP: Duration = Duration::from_millis(50);
 
 /// A stop of a host, by the host and the begin of the stop.
 type Stop = (HostId, Instant);
@@ -26,23 +29,40 @@ impl Stops {
         let delays = delays(plan);
         // The host that last had each packet, and when the packet left it and reached the next host.
         let mut last: BTreeMap<PacketId, (HostId, Instant)> = BTreeMap::new();
+        // The stops for which ARP requests of each host waited.
+        let mut asked: BTreeMap<HostId, Vec<(HostId, [Instant; 2])>> = BTreeMap::new();
         for record in records {
             let Some((id, sent_by)) = packet(record) else { continue };
             let (host, at) = (record.host, record.at);
             if let Some((before, reached)) = last.get(&id).copied() {
                 // What the host had already at the begin of the stop is kept there for another reason.
                 let waits = |[begun, ended]: &&[Instant; 2]| {
-                    reached < *ended && *ended <= at && (reached >= *begun || before != host)
+                    let is_next = *ended <= at && at.since(*ended) <= CATCH_UP;
+                    reached < *ended && is_next && (reached >= *begun || before != host)
                 };
-                if let Some([begun, _]) = times.get(&host).and_then(|all| all.iter().find(waits)) {
-                    stops.reached.entry(id).or_default().push(reached.max(*begun));
-                    stops.waited.entry((host, *begun)).or_default().insert(id);
+                let stop = times.get(&host).and_then(|all| all.iter().find(waits)).copied();
+                if let Some(stop) = stop.filter(|_| is_arp(record)) {
+                    asked.entry(before).or_default().push((host, stop));
+                }
+                // A packet whose sender waits for an answer to ARP waits with the request.
+                let resolves = |(_, [begun, ended]): &&(HostId, [Instant; 2])| {
+                    sent_by.is_some() && before == host && (*begun..*ended).contains(&reached) && *ended <= at
+                };
+                let resolved = || asked.get(&host)?.iter().find(resolves).copied();
+                if let Some((of, [begun, _])) = stop.map(|stop| (host, stop)).or_else(resolved) {
+                    stops.reached.entry(id).or_default().push(reached.max(begun));
+                    stops.waited.entry((of, begun)).or_default().insert(id);
                 }
             }
             let delay = sent_by.and_then(|iface| delays.get(&(host, iface))).copied().unwrap_or_default();
             last.insert(id, (host, at + delay));
         }
         stops
+    }
+
+    /// Returns whether a packet waited for a stopped host.
+    pub(super) fn has(&self, packet: PacketId) -> bool {
+        self.reached.contains_key(&packet)
     }
 
     /// Returns whether a packet waited for the stop of this host that began at `begun`.
@@ -80,6 +100,11 @@ fn times(records: &[Record]) -> BTreeMap<HostId, Vec<[Instant; 2]>> {
         }
     }
     times
+}
+
+/// Returns whether the packet of a record is an ARP message.
+fn is_arp(record: &Record) -> bool {
+    matches!(&record.what, What::Received(_, packet) if packet.link.kind == EtherType::ARP)
 }
 
 /// Returns the packet of a record, and the link by which it left the host.

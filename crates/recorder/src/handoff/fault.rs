@@ -3,14 +3,14 @@
 use super::analysis::HandoffAnalysis;
 use super::experience::Owner;
 use super::hole::{Gap, limit};
-use super::links::{Boundary, Fault, NOT_ENDED, NOT_UP};
+use super::links::{Boundary, Fault, NOT_UP};
 use super::stages::Next;
 use crate::decode::Control;
 use crate::flow::{Flow, PacketEvent, Packets, stopped};
 use node::Stage;
 use std::collections::BTreeSet;
 use trace::{EventKind, HostId, Record, What};
-use wire::{Duration, Iface, Instant, PacketId};
+use wire::{Duration, EtherType, Iface, Instant, Packet, PacketId};
 
 /// The longest time for which a packet waits for an answer to ARP.
 const ARP: Duration = Duration::from_secs(4);
@@ -23,20 +23,24 @@ struct Due {
 
 impl HandoffAnalysis<'_> {
     /// Returns whether this fault caused the loss in a record: it happened during the fault, at its place. At a cut
-    /// link, ARP finds no neighbor any more, and packets are lost before the link. A stopped host loses nothing, but a
+    /// link, and at a wire to a host that is down, ARP finds no neighbor any more, and packets are lost before the link. A stopped host loses nothing, but a
     /// packet that waited for it can be lost later.
     pub(super) fn is_lost_by(&self, lost: &Record, fault: &Fault<'_>) -> bool {
         let (What::Lost(iface, id, why) | What::Dropped(iface, id, why)) = &lost.what else { return false };
-        if fault.kind == EventKind::Stop {
-            return self.traffic.stops.is_waiting(*id, fault.host(), fault.begun());
+        if fault.is_stop() && self.traffic.stops.is_waiting(*id, fault.host(), fault.begun()) {
+            return true;
         }
         let place = (lost.host, *iface);
-        let is_cut = *why == link::reason::CUT.0 || *why == node::reason::NO_NEIGHBOR.0;
+        let has_no_neighbor = *why == node::reason::NO_NEIGHBOR.0;
+        let is_cut = *why == link::reason::CUT.0 || has_no_neighbor;
+        let is_its_neighbor = has_no_neighbor && self.links.is_wired_to(place, fault.host());
         let is_cause = match (fault.kind, self.links.cut_wire(fault)) {
+            (EventKind::Stop, _) => is_its_neighbor,
             (EventKind::Crash, _) => {
                 let is_down = *why == sim::reason::HOST_DOWN.0;
                 (*why == sim::reason::CRASHED.0 && lost.host == fault.host())
                     || (is_down && self.is_for(lost, *id, fault.host()))
+                    || is_its_neighbor
             }
             (_, Some(ends)) => is_cut && ends.contains(&place),
             _ => is_cut && self.links.is_in_cut_cell(place, fault, lost.at),
@@ -68,7 +72,7 @@ impl HandoffAnalysis<'_> {
     /// Returns the packets that were lost by a fault, also if a node reports their losses only after the fault, and the
     /// packets that waited for a stopped host.
     pub(super) fn hindered_by(&self, fault: &Fault<'_>) -> BTreeSet<PacketId> {
-        if fault.kind == EventKind::Stop {
+        if fault.is_stop() {
             return self.traffic.stops.waiting(fault.host(), fault.begun()).cloned().unwrap_or_default();
         }
         let until = fault.ended() + ARP;
@@ -84,7 +88,7 @@ impl HandoffAnalysis<'_> {
     /// The fault overlaps this range and did not end.
     pub(super) fn held_by_faults(&self, packets: &Packets, [from, to]: [Instant; 2]) -> Vec<PacketEvent> {
         let mut open = self.links.faults(from, to);
-        open.retain(|fault| fault.edges[1].2 == NOT_ENDED);
+        open.retain(Fault::lasts);
         if open.is_empty() || packets.held.is_empty() {
             return Vec::new();
         }
@@ -100,44 +104,66 @@ impl HandoffAnalysis<'_> {
         packets.held.iter().filter(|held| waiting.contains(&held.packet)).copied().collect()
     }
 
-    /// Returns whether this host signalled, or the sender of the flow retransmitted, without success in this part of an
-    /// outage: a fault hindered such a packet that was sent in this part, or the packet that ends the part. `hindered`
-    /// are the packets that the fault lost, or that waited for it.
+    /// Returns whether a part of an outage belongs to a fault that lost or delayed the packets `hindered`: this host
+    /// signalled, or the sender of the flow retransmitted, without success; or the flow waited for a question or for the
+    /// packet that ends the part.
     pub(super) fn is_in_vain(
         &self,
         (host, flow): (HostId, &Flow),
         part: &Owner,
         hindered: &BTreeSet<PacketId>,
     ) -> bool {
-        let within = |at: Instant| (part.from..=part.to).contains(&at);
         if hindered.is_empty() {
             return false;
         }
-        if part.stage == Some(Stage::FirstByte) {
-            let ending = flow.arrivals.partition_point(|arrival| arrival.at < part.to);
-            let mut ending = flow.arrivals.iter().skip(ending).take_while(|arrival| arrival.at == part.to);
-            return ending.any(|arrival| hindered.contains(&arrival.packet));
-        }
-        if part.stage == Some(Stage::Recovery) {
-            let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
-            let packets = place.and_then(|place| self.traffic.packets.get(place));
-            return packets.is_some_and(|packets| {
-                let sent = packets.sendings.iter().map(|sending| (sending.at, sending.packet));
+        let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
+        let Some(packets) = place.and_then(|place| self.traffic.packets.get(place)) else { return false };
+        let is_hindered =
+            |(sent, packet)| (part.from..=part.to).contains(&sent) && hindered.contains(&packet);
+        let sent = |packets: &Packets| {
+            packets.sendings.iter().map(|sending| (sending.at, sending.packet)).any(is_hindered)
+        };
+        match part.stage {
+            Some(Stage::FirstByte) => {
+                let before = flow.arrivals.partition_point(|arrival| arrival.at < part.to);
+                let ending = flow.arrivals.iter().skip(before).take_while(|arrival| arrival.at == part.to);
+                ending.into_iter().any(|arrival| hindered.contains(&arrival.packet))
+            }
+            Some(Stage::Recovery) => {
                 let acks = packets.lost_acks.iter().map(|ack| (ack.sent, ack.packet));
-                let mut all = sent.chain(acks).chain(packets.opened_by.iter().copied());
-                all.any(|(sent, packet)| within(sent) && hindered.contains(&packet))
-            });
+                sent(packets) || acks.chain(packets.opened_by.iter().copied()).any(is_hindered)
+            }
+            Some(Stage::Traffic) => self.questions(flow, packets).is_some_and(sent),
+            _ => self.signals_in_vain((host, flow), part, hindered),
         }
-        let ends = [flow.from.host, flow.to.host];
+    }
+
+    fn signals_in_vain(
+        &self,
+        (host, flow): (HostId, &Flow),
+        part: &Owner,
+        hindered: &BTreeSet<PacketId>,
+    ) -> bool {
+        // Agents notify each other and the sender of the flow of a new path. Only the sender has to know it, and the agent
+        // whose knowledge ends this part.
+        let knowing = [Some(flow.from.host), Some(flow.to.host), part.hosts.map(|(_, last)| last)];
+        let is_signal = |packet: &Packet| {
+            Control::of(packet).is_some_and(|control| {
+                let is_for = || knowing.contains(&self.owners.get(&control.dst).copied());
+                self.owners.get(&control.about) == Some(&host)
+                    && (!control.is_of_route_optimization()
+                        || (self.owners.contains_key(&control.dst) && is_for()))
+            })
+        };
+        // A node that has a signal to forward may have to ask for the address of its neighbor first.
+        let mut nodes = BTreeSet::from([host]);
         self.between(part.from, part.to).iter().any(|record| match &record.what {
+            What::Received(iface, packet) if *iface != Iface::HOST && is_signal(packet) => {
+                nodes.insert(record.host);
+                false
+            }
             What::Sent(iface, packet) if *iface != Iface::HOST && hindered.contains(&packet.id) => {
-                Control::of(packet).is_some_and(|control| {
-                    // Agents notify each other and the sender of the flow of a new path. Only the sender has to know
-                    // it.
-                    let is_ends = || self.owners.get(&control.dst).is_some_and(|host| ends.contains(host));
-                    let is_about = self.owners.get(&control.about) == Some(&host);
-                    is_about && (!control.is_of_route_optimization() || is_ends())
-                })
+                is_signal(packet) || (packet.link.kind == EtherType::ARP && nodes.contains(&record.host))
             }
             _ => false,
         })
@@ -171,10 +197,10 @@ impl HandoffAnalysis<'_> {
     /// Returns when data of the flow were first sent that waited in this gap for the end of a fault: for a stopped host,
     /// or behind a cut link until they passed an end of its wire, or a radio in its cell.
     pub(super) fn waits_for(&self, next: &Next<'_>, gap: Gap, fault: &Fault<'_>) -> Option<Instant> {
-        if fault.kind == EventKind::Stop {
+        if fault.is_stop() {
             return self.waits_for_stop(next, gap, fault);
         }
-        if fault.edges[1].2 == NOT_ENDED || fault.ended() > next.arrival.at || !fault.is_cut() {
+        if fault.lasts() || fault.ended() > next.arrival.at || !fault.is_cut() {
             return None;
         }
         let due = self.due(next, gap.last, fault.ended())?;
@@ -193,20 +219,25 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns when the first packet was sent that the flow needed in this gap and that waited for a stopped host: a packet
-    /// with its data, with a question that the data answer, or one that opens the connection. Such a packet can be lost
-    /// later, or arrive after the gap.
+    /// with its data, with a question that the data answer, one that opens the connection, or an acknowledgment. Such a
+    /// packet can be lost later, or arrive after the gap.
     fn waits_for_stop(&self, next: &Next<'_>, gap: Gap, fault: &Fault<'_>) -> Option<Instant> {
         let waiting = self.traffic.stops.waiting(fault.host(), fault.begun())?;
         let [since, until] = [gap.sent[0], gap.end];
         let first = |packets: &Packets| {
             let from = packets.sendings.partition_point(|sending| sending.at < since);
-            let mut within = packets.sendings.iter().skip(from).take_while(|sending| sending.at < until);
-            within.find(|sending| waiting.contains(&sending.packet)).map(|sending| sending.at)
+            let within = packets.sendings.iter().skip(from).take_while(|sending| sending.at < until);
+            // Of a stream, later data do not delay those that end the gap.
+            let is_own = std::ptr::eq(packets, next.packets) && packets.is_stream;
+            let mut due = within.filter(|sending| !is_own || sending.place <= next.place);
+            due.find(|sending| waiting.contains(&sending.packet)).map(|sending| sending.at)
         };
         let asked = self.questions(next.flow, next.packets).and_then(first);
-        let mut opening = next.packets.opened_by.iter().filter(|(sent, _)| (since..until).contains(sent));
-        let opening = opening.find(|(_, packet)| waiting.contains(packet)).map(|(sent, _)| *sent);
-        [first(next.packets), asked, opening].into_iter().flatten().min()
+        let further = next.packets.opened_by.iter().chain(&next.packets.waiting_acks);
+        let further =
+            further.filter(|(sent, packet)| (since..until).contains(sent) && waiting.contains(packet));
+        let further = further.map(|(sent, _)| *sent).min();
+        [first(next.packets), asked, further].into_iter().flatten().min()
     }
 
     /// Returns the first packet with data that were sent before `until`, and that the receiver did not have at

@@ -324,7 +324,14 @@ impl HandoffAnalysis<'_> {
         let waits = if packets.is_stream { Stage::Recovery } else { Stage::Link };
         let (mut stages, mut back) = (Vec::new(), begin.clone());
         for [gone, ended] in &events {
-            let ended = (ended.0.min(end), ended.1, ended.2.clone());
+            // The datagrams that an earlier fault lost would have arrived from the begin of the hole on.
+            let delay = flow.delay.filter(|_| !packets.is_stream && ended.0 <= from);
+            let shift = delay
+                .map(|_| from.since(gone.0))
+                .filter(|shift| delay.is_some_and(|delay| *shift <= delay.p50));
+            let shift = shift.unwrap_or_default();
+            let gone = (gone.0 + shift, gone.1, gone.2.clone());
+            let ended = ((ended.0 + shift).min(end), ended.1, ended.2.clone());
             if ended.0 <= back.0 {
                 continue;
             }
@@ -380,8 +387,8 @@ impl HandoffAnalysis<'_> {
         handoff.kind == AGENT && self.first(handoff.begun, handoff.begun, is_loss).is_some()
     }
 
-    /// Returns the faults that caused a hole, in the order of their begin. A fault was at an end of the flow, or the flow
-    /// lost packets because of it, or data that are due waited for its end.
+    /// Returns the faults that caused a hole, in the order of their begin. A fault was the crash of an end of the flow, or
+    /// the flow lost packets because of it, or waited for its end.
     fn faults_of(
         &self,
         flow: &Flow,
@@ -391,12 +398,17 @@ impl HandoffAnalysis<'_> {
     ) -> Vec<Fault<'_>> {
         let losses: Vec<&Record> = lost.iter().filter_map(|lost| self.lost_at(lost)).collect();
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
-        let mut faults = self.links.faults(gap.due, gap.end);
+        // On a long path, a fault may have ended before the packets that it lost were due.
+        let mut faults = self.links.faults(gap.sent[0].min(gap.due), gap.end);
         faults.retain(|fault| {
             // Of a cut, the record names one end of the link, and the flow may not use this link.
-            let is_at_end = is_end(fault.host()) && !fault.is_cut();
+            let is_at_end = is_end(fault.host()) && fault.is_crash() && fault.ended() > gap.due;
             let loses = || losses.iter().any(|record| self.is_lost_by(record, fault));
-            let waits = || next.is_some_and(|next| self.waits_for(next, gap, fault).is_some());
+            let waits = || {
+                next.is_some_and(|next| {
+                    is_material(fault, gap, next) && self.waits_for(next, gap, fault).is_some()
+                })
+            };
             fault.begun() < gap.end && (is_at_end || loses() || waits())
         });
         faults
@@ -430,8 +442,17 @@ pub(super) fn limit(packets: &Packets, last: Instant) -> Duration {
     if !packets.is_stream {
         return window(packets, last);
     }
-    let round_trip = packets.round_trip(last).unwrap_or_default();
+    // After a time-out, there is no recent sample.
+    let round_trip = packets.last_round_trip(last).unwrap_or_default();
     LEAST.max(round_trip).max(packets.pace * 2) * 2
+}
+
+/// Returns whether a fault can explain a part of a gap. A stop that lasts for less than 5 % of the gap does not. What
+/// arrived before the end of a stop did not wait for it.
+fn is_material(fault: &Fault<'_>, gap: Gap, next: &Next<'_>) -> bool {
+    let overlap = fault.ended().min(gap.end).since(fault.begun().max(gap.due).min(gap.end));
+    let is_over = !fault.lasts() || next.arrival.at > gap.end;
+    !fault.is_stop() || (overlap * 20 > gap.span() && is_over)
 }
 
 /// Adds the rest of a hole that a pause of the source ends: the link lost or delayed all datagrams until then, or the

@@ -42,6 +42,19 @@ impl Fault<'_> {
         self.edges[0].1
     }
 
+    /// Returns whether the fault lasted until the end of the examined range.
+    pub(super) fn lasts(&self) -> bool {
+        self.edges[1].2 == NOT_ENDED
+    }
+
+    pub(super) fn is_stop(&self) -> bool {
+        self.kind == EventKind::Stop
+    }
+
+    pub(super) fn is_crash(&self) -> bool {
+        self.kind == EventKind::Crash
+    }
+
     pub(super) fn is_cut(&self) -> bool {
         self.kind == EventKind::Cut
     }
@@ -198,13 +211,18 @@ impl<'a> Links<'a> {
         self.owners.get(&address).copied()
     }
 
+    /// Returns whether this interface is an end of a wire to a host.
+    pub(super) fn is_wired_to(&self, place: HostInterface, host: HostId) -> bool {
+        self.wires.get(&place).is_some_and(|(other, _)| *other == host)
+    }
+
     /// Returns whether a frame that this interface sends can reach a host: by a wire, or in a cell.
     pub(super) fn leads_to(&self, place: HostInterface, host: HostId, at: Instant) -> bool {
-        let is_wired = self.wires.get(&place).is_some_and(|(other, _)| *other == host);
         let cell = || self.cell_of(place, at);
         let mut radios =
             self.cells.range((host, Iface::HOST)..=(host, Iface(u16::MAX))).map(|(radio, _)| *radio);
-        is_wired || cell().is_some_and(|cell| radios.any(|radio| self.cell_of(radio, at) == Some(cell)))
+        self.is_wired_to(place, host)
+            || cell().is_some_and(|cell| radios.any(|radio| self.cell_of(radio, at) == Some(cell)))
     }
 
     /// Returns whether a packet waits because of a fault: at its host, at a link to this host, or at an end of a cut

@@ -87,6 +87,7 @@ impl<'a> HandoffAnalysis<'a> {
                 | Stage::Registration
                 | Stage::PathSwitch
                 | Stage::Recovery
+                | Stage::Traffic
                 | Stage::FirstByte,
             ) => {
                 let in_vain = in_vain(&owner);

@@ -120,6 +120,112 @@ fn a_stopped_host_owns_the_time_of_a_registration_that_waits_for_it() {
     }
 }
 
+/// Hosts ask for the address of the next router while it is down or stopped, or its wire is cut. The packets that wait for
+/// the answer, and those that are lost without it, belong to the fault.
+#[test]
+fn a_packet_that_waits_for_an_answer_to_arp_waits_for_the_fault() {
+    let late = SOURCE.replace("\"3s\"", "\"6.1s\"");
+    for (host, until) in
+        [("stop host = \"core\"", "6.6s"), ("stop host = \"core\"", "7.5s"), ("host = \"core\"", "9s")]
+    {
+        let outcome = run(&[(SOURCE, &late)], &[(host, "5.9s", until)]);
+        let report = crate::report::text(&outcome);
+        let hole = only_hole(&outcome);
+        assert_eq!(hole.from, Instant::from_millis(6_100), "{report}");
+        let until = until.trim_end_matches('s').parse::<f64>().unwrap();
+        let (_, begins, link) = parts(&hole.experience)[0];
+        assert!(begins.ends_with(" of core") && link == ((until - 6.1) * 1e3).round() as u64, "{report}");
+    }
+    // The agent of the new place has to find the router, to forward the request.
+    let faults = ["host = \"core\"", "stop host = \"core\"", "wire = \"to-b\""];
+    for fault in faults {
+        let outcome = run(&[SMOOTH, ("moves = []", &moves("6s"))], &[(fault, "5.99s", "7s")]);
+        let report = crate::report::text(&outcome);
+        let experience = &outcome.handoffs[0].flows[0].experience;
+        assert!(of(experience, Stage::Link) >= Duration::from_millis(990), "{report}");
+    }
+}
+
+/// The previous agent is stopped, and learns the new care-of address when it continues.
+#[test]
+fn a_stopped_previous_agent_owns_the_time_until_it_forwards() {
+    let long = ("delay = \"20ms\"", "delay = \"600ms\"");
+    let outcome = run(&[long, ("moves = []", &moves("6.046s"))], &[("stop host = \"a\"", "5.984s", "7s")]);
+    let report = crate::report::text(&outcome);
+    assert!(
+        of(&outcome.handoffs[0].flows[0].experience, Stage::Link) > Duration::from_millis(900),
+        "{report}"
+    );
+}
+
+/// A download. The sender is stopped, and then for 10 ms while a retransmission is on its way.
+#[test]
+fn a_stop_of_the_sender_owns_the_time_in_which_acknowledgments_wait() {
+    let download = [
+        (SOURCE, r#"{ kind = "apps/bulk-server", at = "cor:9000", bytes = 1500000 }"#),
+        (SINK, r#"{ kind = "apps/bulk-client", to = "cor:9000", start = "3s" }"#),
+    ];
+    let outcome = run(&download, &[("stop host = \"cor\"", "5s", "8s")]);
+    let hole = only_hole(&outcome);
+    assert!(of(&hole.experience, Stage::Link) > Duration::from_millis(2_500), "{hole:?}");
+    let lossy = "[host.core]\n[[event]]\nat = \"3.5s\"\nkind = \"loss\"\ncell = 2\nloss = 0.05";
+    let lossy = [download[0], download[1], ("[host.core]", lossy)];
+    for host in ["a", "mobile", "cor"] {
+        let outcome = run(&lossy, &[(&format!("stop host = \"{host}\""), "3.7s", "3.71s")]);
+        let holes = outcome.holes.iter().filter(|hole| hole.from < Instant::from_millis(3_700));
+        let owners: Vec<&str> =
+            holes.flat_map(|hole| parts(&hole.experience)).map(|(name, ..)| name).collect();
+        assert!(
+            owners.contains(&"recovery") && !owners.contains(&"link"),
+            "{host}: {}",
+            crate::report::text(&outcome)
+        );
+    }
+}
+
+/// A path of 500 ms, and a stop of the receiver when nothing is due because a wire had been cut. The cut owns the hole.
+#[test]
+fn a_cut_that_is_over_owns_the_hole_behind_a_long_path() {
+    let long = ("delay = \"20ms\"", "delay = \"300ms\"");
+    let stop = ("stop host = \"mobile\"", "6.85s", "6.95s");
+    let outcome = run(&[long], &[("wire = \"inet\"", "6s", "6.4s"), stop]);
+    let hole = only_hole(&outcome);
+    assert_eq!(parts(&hole.experience)[0], ("link", "cut of wire inet", 400), "{hole:?}");
+    assert_eq!((hole.lost, outcome.flows[0].lost), (20, 20));
+    // A second stop is over before the packets of the hole are sent, and one lasts longer than the hole.
+    let stops = [("stop host = \"core\"", "6s", "7s"), ("stop host = \"home\"", "6.5s", "8.2s")];
+    let outcome = run(&[], &stops);
+    let owners: Vec<_> = outcome.holes.iter().map(|hole| parts(&hole.experience)[0].1).collect();
+    assert_eq!(owners, ["stop of core", "stop of home"], "{}", crate::report::text(&outcome));
+    assert!(parts(&outcome.holes[0].experience).len() == 1);
+}
+
+/// A server is stopped during a handoff. The answers wait for a question that waits for it.
+#[test]
+fn a_stopped_server_is_no_source_without_data() {
+    let client = r#"{ kind = "apps/request-client", to = "cor:8000", start = "3s", every = "2s", question = 100, answer = 1000 }"#;
+    let server = r#"{ kind = "apps/request-server", at = "cor:8000" }"#;
+    let replaced = [(SOURCE, server), (SINK, client), ("moves = []", &moves("6.98s"))];
+    let outcome = run(&replaced, &[("stop host = \"cor\"", "6.99s", "8.5s")]);
+    let report = crate::report::text(&outcome);
+    for cost in &outcome.handoffs[0].flows {
+        assert!(of(&cost.experience, Stage::Link) > Duration::from_millis(1_400), "{report}");
+    }
+}
+
+/// Answers over a path of 300 ms. A round trip after a time-out is no hole.
+#[test]
+fn a_round_trip_after_a_time_out_is_no_hole() {
+    let client = r#"{ kind = "apps/request-client", to = "cor:8000", start = "3s", every = "400ms", question = 100, answer = 20000 }"#;
+    let server = r#"{ kind = "apps/request-server", at = "cor:8000" }"#;
+    let lossy = "[host.core]\n[[event]]\nat = \"3.5s\"\nkind = \"loss\"\ncell = 2\nloss = 0.05";
+    let long = ("delay = \"20ms\"", "delay = \"300ms\"");
+    let replaced = [(SOURCE, server), (SINK, client), ("[host.core]", lossy), long];
+    let outcome = run(&replaced, &[("wire = \"far\"", "6.87s", "7.27s")]);
+    let report = crate::report::text(&outcome);
+    assert!(outcome.holes.iter().all(|hole| hole.lost > 0), "{report}");
+}
+
 /// A path of 500 ms. The wire at the source is cut for one second, also shortly after a move.
 #[test]
 fn a_hole_counts_the_losses_of_a_long_path() {
