@@ -265,6 +265,26 @@ fn smooth_handoffs_with_a_co_located_care_of_address_are_a_warning() {
     assert_eq!(alone, Vec::<String>::new());
 }
 
+/// Agents without route optimization deny requests for private bindings. The run continues with a warning.
+#[test]
+fn private_bindings_without_correspondents_are_a_warning() {
+    let node = "{ kind = \"mobile-ip/mobile-node\"";
+    let with = |name: &str| {
+        let (_, text) = Scenario::find(name).unwrap();
+        assert!(text.contains(node), "{name}");
+        let text = text.replacen(node, &format!("{node}, private_bindings = true"), 1);
+        assert!(Scenario::plan("f.toml", &text, &[], 1).is_ok(), "{name}");
+        let all = crate::file::warnings("f.toml", &text, &[]).unwrap();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let found = with("mobile-ip/download");
+    let [warning] = found.as_slice() else { panic!("{found:?}") };
+    assert!(
+        warning.starts_with("f.toml, line ") && warning.contains("deny each registration (codes 70 and 134)")
+    );
+    assert_eq!(with("mobile-ip/route-optimization"), Vec::<String>::new());
+}
+
 /// A setting of a key of the optional table `buffer` makes the table.
 #[test]
 fn a_setting_makes_the_table_of_kept_packets() {

@@ -246,12 +246,31 @@ fn itself<'a>(hosts: &'a [HostPlan], peers: &[Peer]) -> Option<(usize, &'a str)>
     })
 }
 
-/// Returns a warning for each key of smooth handoffs and of kept packets without effect.
+/// Returns a warning for each key of smooth handoffs, kept packets and private bindings that cannot have its effect.
 pub(super) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
     let mut found = smooth_with_nonces(scenario, layout);
     found.extend(smooth_and_co_located(scenario, layout));
     found.extend(unneeded_requests(scenario, layout));
+    found.extend(private_without_correspondents(layout));
     found
+}
+
+/// Returns a warning for each mobile node with private bindings, if no home agent informs correspondents. It is no error:
+/// a scenario may show that agents without route optimization deny such requests.
+fn private_without_correspondents(layout: &Layout) -> Vec<(String, String)> {
+    let mut all = layout.hosts().flat_map(|(_, host)| &host.role);
+    let informs = |role: &Table| {
+        role.get("kind").and_then(Value::as_str) == Some(CORRESPONDENT) || role.contains_key("correspondents")
+    };
+    if all.any(informs) {
+        return Vec::new();
+    }
+    let is_set = |role: &Table| role.get("private_bindings").and_then(Value::as_bool) == Some(true);
+    let problem = format!(
+        "agents deny each registration (codes 70 and 134): no home agent informs correspondents; add a host with the role `{CORRESPONDENT}`, or remove this key"
+    );
+    let asking = mobile_nodes(layout).filter(|(_, role)| is_set(role));
+    asking.map(|(path, _)| (format!("{path}.private_bindings"), problem.clone())).collect()
 }
 
 /// Returns a warning for each place that asks for smooth handoffs of mobile nodes whose requests have nonces. It is no error: a
