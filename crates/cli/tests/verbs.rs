@@ -23,13 +23,6 @@ fn refused(folder: &Path, arguments: &[&str], status: i32) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Returns the standard error of a command that must fail.
-fn refused_with(folder: &Path, arguments: &[&str]) -> String {
-    let output = wayfare(folder, arguments);
-    assert!(!output.status.success(), "{arguments:?}");
-    String::from_utf8(output.stderr).unwrap()
-}
-
 #[test]
 fn a_run_is_kept_and_its_text_ends_with_the_figure() {
     let folder = tempfile::tempdir().unwrap();
@@ -505,23 +498,15 @@ fn every_command_that_runs_a_scenario_prints_its_warnings_once() {
     std::fs::write(folder.path().join("file"), "").unwrap();
     let warning = "`mobile-ip.smooth_handoff`: no handoff of `mobile` is smooth";
     let nonces = "mobile-ip.replay=nonces";
-    for more in [
-        &["run", "--set", nonces][..],
-        &["run", "--runs", "2", "--set", nonces],
-        &[
-            "run",
-            "--runs",
-            "1",
-            "--set",
-            "mobile-ip.replay=timestamps|nonces",
-            "--set",
-            "radio.retune=5ms|9ms",
-        ],
-        &["agree", "--set", nonces],
+    let grid = ["--set", "mobile-ip.replay=timestamps|nonces", "--set", "radio.retune=5ms|9ms"];
+    for (verb, more, status) in [
+        ("run", &["--set", nonces][..], 2),
+        ("run", &["--runs", "2", "--set", nonces], 3),
+        ("run", &[&["--runs", "1"][..], &grid].concat(), 2),
+        ("agree", &["--set", nonces], 2),
     ] {
-        let (verb, rest) = more.split_first().unwrap();
-        let arguments = [&[*verb, "mobile-ip/smooth-handoff", "--out", "file"][..], rest].concat();
-        let errors = refused_with(folder.path(), &arguments);
+        let arguments = [&[verb, "mobile-ip/smooth-handoff", "--out", "file"], more].concat();
+        let errors = refused(folder.path(), &arguments, status);
         assert_eq!(errors.matches(warning).count(), 1, "{arguments:?}: {errors}");
     }
 }

@@ -31,6 +31,8 @@ pub(super) struct Seen {
     acks: BTreeMap<PacketId, Ack>,
     /// For the path of the data of an end that accepted a connection: the path in the other direction.
     accepted: BTreeMap<usize, usize>,
+    /// When each segment that opens a connection was sent, by the path of the data of the end that requested it.
+    opening: BTreeMap<usize, Vec<(Instant, PacketId)>>,
     app_sent: BTreeSet<PacketId>,
     /// When and where an application received a datagram, or a stack received a packet of a stream or a datagram for a
     /// program. For SCTP: when and where the role received the packet.
@@ -85,6 +87,7 @@ impl Seen {
             packets: BTreeMap::new(),
             acks: BTreeMap::new(),
             accepted: BTreeMap::new(),
+            opening: BTreeMap::new(),
             app_sent: BTreeSet::new(),
             delivered: BTreeMap::new(),
             sent: BTreeMap::new(),
@@ -181,20 +184,15 @@ impl Seen {
     }
 
     /// Returns when each segment that opens this path's connection was sent, in the order of time.
-    pub(super) fn opening(&self, path: usize) -> Vec<(Instant, PacketId)> {
-        let opening = self.acks.iter().filter(|(_, ack)| self.opens(ack, path));
-        let mut opening: Vec<_> = opening.map(|(id, ack)| (ack.sent, *id)).collect();
-        opening.sort_unstable();
-        opening
+    pub(super) fn opening(&self, path: usize) -> &[(Instant, PacketId)] {
+        let asked = self.accepted.get(&path).copied().unwrap_or(path);
+        self.opening.get(&asked).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns when each acknowledgment of this path's data was sent that waited for a stopped host, in the order of time.
-    pub(super) fn waiting_acks(&self, path: usize) -> Vec<(Instant, PacketId)> {
-        let is_its = |id: &PacketId, ack: &Ack| ack.path == path && !ack.opens && self.stops.has(*id);
-        let waiting = self.acks.iter().filter(|(id, ack)| is_its(id, ack));
-        let mut waiting: Vec<_> = waiting.map(|(id, ack)| (ack.sent, *id)).collect();
-        waiting.sort_unstable();
-        waiting
+    /// Returns when each acknowledgment of this path's data was sent that waited for a stopped host.
+    pub(super) fn waiting_acks(&self, path: usize) -> impl Iterator<Item = (Instant, PacketId)> {
+        let acks = self.stops.packets().filter_map(|id| Some((*id, self.acks.get(id)?)));
+        acks.filter(move |(_, ack)| ack.path == path && !ack.opens).map(|(id, ack)| (ack.sent, id))
     }
 
     fn opens(&self, ack: &Ack, path: usize) -> bool {
@@ -373,6 +371,7 @@ impl Seen {
         let asked = answers.and_then(|(from, to)| self.find(Transport::Tcp, to, from));
         self.accepted.extend(asked.map(|asked| (index, asked)));
         let path = asked.unwrap_or(index);
+        self.opening.entry(path).or_default().push((at, id));
         self.acks.insert(id, Ack { path, place: 0, opens: true, sent: at, arrived: false, dropped: None });
     }
 

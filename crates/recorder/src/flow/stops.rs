@@ -1,5 +1,6 @@
 //! The packets that waited for stopped hosts. A stopped host loses nothing: it takes what reached it when it continues.
 
+use crate::ledger::ends;
 use scenario::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
@@ -60,9 +61,9 @@ impl Stops {
         stops
     }
 
-    /// Returns whether a packet waited for a stopped host.
-    pub(super) fn has(&self, packet: PacketId) -> bool {
-        self.reached.contains_key(&packet)
+    /// Returns all packets that waited for a stopped host.
+    pub(super) fn packets(&self) -> impl Iterator<Item = &PacketId> {
+        self.reached.keys()
     }
 
     /// Returns whether a packet waited for the stop of this host that began at `begun`.
@@ -119,13 +120,7 @@ fn packet(record: &Record) -> Option<(PacketId, Option<Iface>)> {
 
 /// Returns the propagation delay of each wire, by the interface that sends.
 fn delays(plan: &Plan) -> BTreeMap<(HostId, Iface), Duration> {
-    let ends =
-        plan.wires.iter().flat_map(|([one, other], spec)| [(*one, spec.delay[0]), (*other, spec.delay[1])]);
-    let by_port: BTreeMap<_, Duration> = ends.collect();
-    let hosts = (0..).map(HostId).zip(&plan.hosts);
-    let of_host = |(id, host): (HostId, &'_ scenario::HostPlan)| -> Vec<_> {
-        let ports = (1..).map(Iface).zip(&host.ports);
-        ports.filter_map(|(iface, port)| Some(((id, iface), *by_port.get(&port.port)?))).collect()
-    };
-    hosts.flat_map(of_host).collect()
+    let places = ends(plan);
+    let sides = plan.wires.iter().flat_map(|(ports, spec)| ports.iter().zip(spec.delay));
+    sides.filter_map(|(port, delay)| Some((*places.get(port)?, delay))).collect()
 }

@@ -11,7 +11,7 @@ const SINK: &str = r#"{ kind = "apps/sink", at = "mobile:7000" }"#;
 const MOVES: (&str, &str) = ("moves = []", r#"moves = [{ at = "6s", to = "b" }]"#);
 
 /// Runs a mobile node that sends questions to the correspondent from 3 s on.
-fn asks(questions: &str, further: &[(&str, &str)], faults: &[(&str, &str, &str)]) -> Outcome {
+pub(super) fn asks(questions: &str, further: &[(&str, &str)], faults: &[(&str, &str, &str)]) -> Outcome {
     let client = format!(r#"{{ kind = "apps/request-client", to = "cor:8000", start = "3s", {questions} }}"#);
     let server = r#"{ kind = "apps/request-server", at = "cor:8000" }"#;
     let mut replaced = vec![(SOURCE, server), (SINK, client.as_str())];

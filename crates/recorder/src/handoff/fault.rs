@@ -8,6 +8,7 @@ use super::stages::Next;
 use crate::decode::Control;
 use crate::flow::{Flow, PacketEvent, Packets, stopped};
 use node::Stage;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use trace::{EventKind, HostId, Record, What};
 use wire::{Duration, EtherType, Iface, Instant, Packet, PacketId};
@@ -23,8 +24,8 @@ struct Due {
 
 impl HandoffAnalysis<'_> {
     /// Returns whether this fault caused the loss in a record: it happened during the fault, at its place. At a cut
-    /// link, and at a wire to a host that is down, ARP finds no neighbor any more, and packets are lost before the link. A stopped host loses nothing, but a
-    /// packet that waited for it can be lost later.
+    /// link, and at a wire to a host that is down or stopped, ARP finds no neighbor any more, and packets are lost before
+    /// the link. A stopped host loses nothing, but a packet that waited for it can be lost later.
     pub(super) fn is_lost_by(&self, lost: &Record, fault: &Fault<'_>) -> bool {
         let (What::Lost(iface, id, why) | What::Dropped(iface, id, why)) = &lost.what else { return false };
         if fault.is_stop() && self.traffic.stops.is_waiting(*id, fault.host(), fault.begun()) {
@@ -71,9 +72,10 @@ impl HandoffAnalysis<'_> {
 
     /// Returns the packets that were lost by a fault, also if a node reports their losses only after the fault, and the
     /// packets that waited for a stopped host.
-    pub(super) fn hindered_by(&self, fault: &Fault<'_>) -> BTreeSet<PacketId> {
+    pub(super) fn hindered_by(&self, fault: &Fault<'_>) -> Cow<'_, BTreeSet<PacketId>> {
         if fault.is_stop() {
-            return self.traffic.stops.waiting(fault.host(), fault.begun()).cloned().unwrap_or_default();
+            let waiting = self.traffic.stops.waiting(fault.host(), fault.begun());
+            return waiting.map_or_else(Cow::default, Cow::Borrowed);
         }
         let until = fault.ended() + ARP;
         let lost = self.between(fault.begun(), until).iter().filter(|record| self.is_lost_by(record, fault));
@@ -81,7 +83,7 @@ impl HandoffAnalysis<'_> {
             What::Lost(_, id, _) | What::Dropped(_, id, _) => Some(*id),
             _ => None,
         };
-        lost.filter_map(id).collect()
+        Cow::Owned(lost.filter_map(id).collect())
     }
 
     /// Returns the datagrams that waited for a fault when the run ended: for a stopped host, or behind a cut link.
@@ -116,8 +118,10 @@ impl HandoffAnalysis<'_> {
         if hindered.is_empty() {
             return false;
         }
-        let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow));
-        let Some(packets) = place.and_then(|place| self.traffic.packets.get(place)) else { return false };
+        let packets = || {
+            let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow))?;
+            self.traffic.packets.get(place)
+        };
         let is_hindered =
             |(sent, packet)| (part.from..=part.to).contains(&sent) && hindered.contains(&packet);
         let sent = |packets: &Packets| {
@@ -129,11 +133,13 @@ impl HandoffAnalysis<'_> {
                 let ending = flow.arrivals.iter().skip(before).take_while(|arrival| arrival.at == part.to);
                 ending.into_iter().any(|arrival| hindered.contains(&arrival.packet))
             }
-            Some(Stage::Recovery) => {
+            Some(Stage::Recovery) => packets().is_some_and(|packets| {
                 let acks = packets.lost_acks.iter().map(|ack| (ack.sent, ack.packet));
                 sent(packets) || acks.chain(packets.opened_by.iter().copied()).any(is_hindered)
+            }),
+            Some(Stage::Traffic) => {
+                packets().and_then(|packets| self.questions(flow, packets)).is_some_and(sent)
             }
-            Some(Stage::Traffic) => self.questions(flow, packets).is_some_and(sent),
             _ => self.signals_in_vain((host, flow), part, hindered),
         }
     }

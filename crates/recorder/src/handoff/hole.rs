@@ -325,11 +325,10 @@ impl HandoffAnalysis<'_> {
         let (mut stages, mut back) = (Vec::new(), begin.clone());
         for [gone, ended] in &events {
             // The datagrams that an earlier fault lost would have arrived from the begin of the hole on.
-            let delay = flow.delay.filter(|_| !packets.is_stream && ended.0 <= from);
-            let shift = delay
-                .map(|_| from.since(gone.0))
-                .filter(|shift| delay.is_some_and(|delay| *shift <= delay.p50));
-            let shift = shift.unwrap_or_default();
+            let before = from.since(gone.0.min(from));
+            let is_image =
+                !packets.is_stream && ended.0 <= from && flow.delay.is_some_and(|delay| before <= delay.p50);
+            let shift = if is_image { before } else { Duration::ZERO };
             let gone = (gone.0 + shift, gone.1, gone.2.clone());
             let ended = ((ended.0 + shift).min(end), ended.1, ended.2.clone());
             if ended.0 <= back.0 {

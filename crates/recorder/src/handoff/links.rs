@@ -1,5 +1,6 @@
 //! The faults of a run, its links, and the times in which hosts had no link. They are computed once for a run.
 
+use crate::ledger::ends;
 use link::{ChangedLink, PortId};
 use scenario::Plan;
 use sim::Order;
@@ -98,7 +99,7 @@ pub(super) struct Links<'a> {
 impl<'a> Links<'a> {
     /// `tuned` returns the radio that begins to tune to another cell with a record.
     pub(super) fn new(plan: &Plan, records: &'a [Record], tuned: impl Fn(&Record) -> Option<Iface>) -> Self {
-        let places = places(plan);
+        let places = ends(plan);
         let (changed_wires, changed_cells) = changed(plan, &places);
         let mut links = Self {
             faults: faults(records),
@@ -288,15 +289,6 @@ fn faults(records: &[Record]) -> Vec<Fault<'_>> {
     }));
     all.sort_by_key(Fault::begun);
     all
-}
-
-/// Returns the interface at each port. The first interface of a host has number 1.
-fn places(plan: &Plan) -> BTreeMap<PortId, HostInterface> {
-    let hosts = (0..).map(HostId).zip(&plan.hosts);
-    let of_host = |(id, host): (HostId, &'_ scenario::HostPlan)| -> Vec<_> {
-        (1..).map(Iface).zip(&host.ports).map(|(iface, port)| (port.port, (id, iface))).collect()
-    };
-    hosts.flat_map(of_host).collect()
 }
 
 /// Returns the host of each link address.

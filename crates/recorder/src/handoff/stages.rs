@@ -4,7 +4,7 @@
 use super::analysis::{HandoffAnalysis, begin, is_lost, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
-use super::links::{Boundary, Fault};
+use super::links::Boundary;
 use super::route::{Departure, Switched};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
@@ -76,8 +76,8 @@ impl<'a> HandoffAnalysis<'a> {
         // in which the host signalled, or the sender of the flow retransmitted, and the event lost or delayed these packets.
         let hindered: Vec<_> = faults.iter().map(|fault| (fault, self.hindered_by(fault))).collect();
         let in_vain = |owner: &Owner| -> Vec<[Boundary; 2]> {
-            let is_its = |(_, packets): &&(&Fault<'_>, _)| self.is_in_vain((host, flow), owner, packets);
-            hindered.iter().filter(is_its).map(|(fault, _)| fault.edges.clone()).collect()
+            let its = hindered.iter().filter(|(_, packets)| self.is_in_vain((host, flow), owner, packets));
+            its.map(|(fault, _)| fault.edges.clone()).collect()
         };
         let by_event = |owner: Owner| match owner.stage {
             None => split(owner, &ordered),

@@ -1,5 +1,6 @@
 //! Tests of packets that wait for stopped hosts, and of several faults in one outage.
 
+use super::due_tests::asks;
 use super::hole_tests::{SOURCE, of, only_hole, run};
 use super::{Experience, Owner};
 use crate::run::{Outcome, simulate};
@@ -12,15 +13,6 @@ const SMOOTH: (&str, &str) = ("smooth_handoff = true", "");
 
 fn moves(at: &str) -> String {
     format!("moves = [{{ at = \"{at}\", to = \"b\" }}]")
-}
-
-/// Runs the agents of [`run`] with questions of the mobile node from `start` on.
-fn asks(start: &str, faults: &[(&str, &str, &str)]) -> Outcome {
-    let client = format!(
-        r#"{{ kind = "apps/request-client", to = "cor:8000", start = "{start}", every = "4s", question = 100, answer = 1000 }}"#
-    );
-    let server = r#"{ kind = "apps/request-server", at = "cor:8000" }"#;
-    run(&[(SOURCE, server), (SINK, &client)], faults)
 }
 
 /// Returns the parts of an outage with at least 10 ms: cause, first event and milliseconds.
@@ -203,10 +195,11 @@ fn a_cut_that_is_over_owns_the_hole_behind_a_long_path() {
 /// A server is stopped during a handoff. The answers wait for a question that waits for it.
 #[test]
 fn a_stopped_server_is_no_source_without_data() {
-    let client = r#"{ kind = "apps/request-client", to = "cor:8000", start = "3s", every = "2s", question = 100, answer = 1000 }"#;
-    let server = r#"{ kind = "apps/request-server", at = "cor:8000" }"#;
-    let replaced = [(SOURCE, server), (SINK, client), ("moves = []", &moves("6.98s"))];
-    let outcome = run(&replaced, &[("stop host = \"cor\"", "6.99s", "8.5s")]);
+    let outcome = asks(
+        r#"every = "2s""#,
+        &[("moves = []", &moves("6.98s"))],
+        &[("stop host = \"cor\"", "6.99s", "8.5s")],
+    );
     let report = crate::report::text(&outcome);
     for cost in &outcome.handoffs[0].flows {
         assert!(of(&cost.experience, Stage::Link) > Duration::from_millis(1_400), "{report}");
@@ -216,12 +209,13 @@ fn a_stopped_server_is_no_source_without_data() {
 /// Answers over a path of 300 ms. A round trip after a time-out is no hole.
 #[test]
 fn a_round_trip_after_a_time_out_is_no_hole() {
-    let client = r#"{ kind = "apps/request-client", to = "cor:8000", start = "3s", every = "400ms", question = 100, answer = 20000 }"#;
-    let server = r#"{ kind = "apps/request-server", at = "cor:8000" }"#;
     let lossy = "[host.core]\n[[event]]\nat = \"3.5s\"\nkind = \"loss\"\ncell = 2\nloss = 0.05";
     let long = ("delay = \"20ms\"", "delay = \"300ms\"");
-    let replaced = [(SOURCE, server), (SINK, client), ("[host.core]", lossy), long];
-    let outcome = run(&replaced, &[("wire = \"far\"", "6.87s", "7.27s")]);
+    let outcome = asks(
+        r#"every = "400ms", answer = 20000"#,
+        &[("[host.core]", lossy), long],
+        &[("wire = \"far\"", "6.87s", "7.27s")],
+    );
     let report = crate::report::text(&outcome);
     assert!(outcome.holes.iter().all(|hole| hole.lost > 0), "{report}");
 }
@@ -245,7 +239,8 @@ fn a_hole_counts_the_losses_of_a_long_path() {
 #[test]
 fn a_connection_that_opens_during_a_fault_has_a_hole() {
     for (fault, lost) in [("wire = \"inet\"", 3_000), ("stop host = \"core\"", 2_000)] {
-        let outcome = asks("6s", &[(fault, "5.9s", "8s")]);
+        let outcome =
+            asks(r#"every = "4s""#, &[("start = \"3s\"", "start = \"6s\"")], &[(fault, "5.9s", "8s")]);
         let report = crate::report::text(&outcome);
         let hole = outcome.holes.first().unwrap_or_else(|| panic!("{report}"));
         assert_eq!(hole.from, Instant::from_millis(6_000), "{report}");
@@ -262,10 +257,11 @@ fn a_connection_that_opens_during_a_fault_has_a_hole() {
 /// pause.
 #[test]
 fn a_wait_for_an_acknowledgment_is_no_pause_of_the_source() {
-    let client = r#"{ kind = "apps/request-client", to = "cor:8000", start = "3s", every = "4s", question = 100, answer = 1000 }"#;
-    let server = r#"{ kind = "apps/request-server", at = "cor:8000" }"#;
-    let replaced = [(SOURCE, server), (SINK, client), ("moves = []", &moves("7.5s"))];
-    let outcome = run(&replaced, &[("stop host = \"core\"", "6.9s", "8.5s")]);
+    let outcome = asks(
+        r#"every = "4s""#,
+        &[("moves = []", &moves("7.5s"))],
+        &[("stop host = \"core\"", "6.9s", "8.5s")],
+    );
     let report = crate::report::text(&outcome);
     assert_eq!(outcome.holes.len(), 2, "{report}");
     let costs = outcome.handoffs[0].flows.iter().map(|cost| &cost.experience);
@@ -288,7 +284,7 @@ fn a_packet_on_its_way_does_not_wait_for_a_host() {
 /// A server is stopped. Its answers are due since the question was sent, and the question waits for it.
 #[test]
 fn a_stopped_server_is_the_cause_of_a_hole_of_its_answers() {
-    let outcome = asks("3s", &[("stop host = \"cor\"", "6.9s", "8.5s")]);
+    let outcome = asks(r#"every = "4s""#, &[], &[("stop host = \"cor\"", "6.9s", "8.5s")]);
     let report = crate::report::text(&outcome);
     let flows: Vec<usize> = outcome.holes.iter().map(|hole| hole.flow).collect();
     assert_eq!(flows, [0, 1], "{report}");

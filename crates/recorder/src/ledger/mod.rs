@@ -20,7 +20,7 @@ mod running;
 mod seen;
 mod step;
 
-pub(crate) use places::{LinkDirection, Places};
+pub(crate) use places::{LinkDirection, Places, ends};
 pub use running::Running;
 
 use books::{AtHost, AtPort, Books, Links, where_lost};

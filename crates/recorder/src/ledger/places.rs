@@ -18,6 +18,15 @@ pub(crate) enum LinkDirection {
     Air,
 }
 
+/// Returns the host and the interface at each port. The first interface of a host has number 1.
+pub(crate) fn ends(plan: &Plan) -> BTreeMap<PortId, End> {
+    let hosts = (0..).map(HostId).zip(&plan.hosts);
+    let of_host = |(id, host): (HostId, &'_ scenario::HostPlan)| -> Vec<_> {
+        (1..).map(Iface).zip(&host.ports).map(|(iface, port)| (port.port, (id, iface))).collect()
+    };
+    hosts.flat_map(of_host).collect()
+}
+
 /// The names of a plan's hosts and interfaces, and the wires between the interfaces.
 pub(crate) struct Places {
     names: Vec<String>,
@@ -46,7 +55,7 @@ impl Places {
             peers: BTreeMap::new(),
             segments: BTreeMap::new(),
             segment_names: BTreeMap::new(),
-            ends: BTreeMap::new(),
+            ends: ends(plan),
             far_ends: Vec::new(),
             by_mac: BTreeMap::new(),
             silent: BTreeSet::new(),
@@ -58,8 +67,7 @@ impl Places {
             }
             let name = |port: &scenario::PortPlan| format!("{}:{}", plan.config.name, port.name);
             places.interfaces.push(plan.ports.iter().map(|port| (port.port, name(port))).collect());
-            for (iface, port) in (1..).map(Iface).zip(&plan.ports) {
-                places.ends.insert(port.port, (host, iface));
+            for port in &plan.ports {
                 places.by_mac.insert(port.mac, port.port);
             }
         }

@@ -17,7 +17,7 @@ use wire::ipv4::{self, Header};
 use wire::{EtherType, Frame, Instant, Ipv4Addr, Mac, SocketAddrV4, WallTime, ethernet, udp};
 
 const SCRIPT: &str = include_str!("../../../../../tools/wireshark/route_optimization.lua");
-/// The number of the user `nobody` and of its group, `nogroup`, in Debian.
+/// The user id of `nobody` in Debian, and the group id of `nogroup`.
 const NOBODY: u32 = 65534;
 /// What tshark reads of each message, in this order.
 const FIELDS: [&str; 18] = [
@@ -158,8 +158,8 @@ fn read(capture: &Path, filter: &str) -> Option<Vec<String>> {
     let mut command = Command::new("tshark");
     command.stdin(fs::File::open(capture).unwrap()).args(["-n", "-r", "-", "-X"]);
     command.arg(format!("lua_script:{}", script.path().display())).args(&words);
-    // Wireshark 4.4 runs no script of a process of root, so this one belongs to `nobody`. It must not look for settings in the
-    // home folder of root, which `nobody` cannot read.
+    // As root, Wireshark 4.4 runs no Lua scripts. So tshark runs as the user `nobody`. That user cannot read the home folder of
+    // root, so tshark gets a home folder that does not exist.
     if is_root() {
         command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
     }

@@ -319,13 +319,7 @@ fn smooth_with_nonces(scenario: &Scenario, layout: &Layout) -> Vec<(String, Stri
 /// Returns a warning for each mobile node that asks to keep packets, if all agents that keep some do so without a request.
 fn unneeded_requests(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
     let shared = scenario.mobile_ip.as_ref().and_then(|shared| shared.buffer.as_ref());
-    let roles = || {
-        layout.hosts().flat_map(|(name, host)| {
-            (0..).zip(&host.role).map(move |(at, role)| (format!("host.{name}.role[{at}]"), role))
-        })
-    };
-    let is = |role: &Table, kind: &str| role.get("kind").and_then(Value::as_str) == Some(kind);
-    let agents = roles().filter(|(_, role)| is(role, "mobile-ip/foreign-agent"));
+    let agents = roles_of(layout, "mobile-ip/foreign-agent");
     let buffers = agents.filter_map(|(_, role)| role.get("buffer").and_then(Value::as_table).or(shared));
     let whens: Vec<Option<&str>> = buffers.map(|buffer| buffer.get("when")?.as_str()).collect();
     if whens.is_empty() || whens.contains(&Some("request")) {
@@ -333,7 +327,7 @@ fn unneeded_requests(scenario: &Scenario, layout: &Layout) -> Vec<(String, Strin
     }
     let problem = "has no effect: no foreign agent keeps packets on request; write `when = \"request\"` in `buffer`, or remove this key";
     let asks = |role: &Table| role.get("ask_to_keep").and_then(Value::as_bool) == Some(true);
-    let asking = roles().filter(|(_, role)| is(role, "mobile-ip/mobile-node") && asks(role));
+    let asking = mobile_nodes(layout).filter(|(_, role)| asks(role));
     asking.map(|(path, _)| (format!("{path}.ask_to_keep"), problem.to_owned())).collect()
 }
 
@@ -366,9 +360,14 @@ fn smooth_and_co_located(scenario: &Scenario, layout: &Layout) -> Vec<(String, S
 
 /// All roles of mobile nodes as in the file, each with the path of its table.
 fn mobile_nodes(layout: &Layout) -> impl Iterator<Item = (String, &Table)> {
-    let is_node = |role: &Table| role.get("kind").and_then(Value::as_str) == Some("mobile-ip/mobile-node");
+    roles_of(layout, "mobile-ip/mobile-node")
+}
+
+/// All roles of this kind as in the file, each with the path of its table.
+fn roles_of<'a>(layout: &'a Layout, kind: &'static str) -> impl Iterator<Item = (String, &'a Table)> {
+    let is_it = move |role: &Table| role.get("kind").and_then(Value::as_str) == Some(kind);
     layout.hosts().flat_map(move |(name, host)| {
-        let roles = host.role.iter().enumerate().filter(move |(_, role)| is_node(role));
+        let roles = host.role.iter().enumerate().filter(move |(_, role)| is_it(role));
         roles.map(move |(at, role)| (format!("host.{name}.role[{at}]"), role))
     })
 }
