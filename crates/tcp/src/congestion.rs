@@ -57,6 +57,12 @@ pub(crate) struct Congestion {
     pub(crate) counted: u32,
 }
 
+/// Returns a window of bytes after the segment size changed from `before` to `mss`, with the same number of whole segments. A
+/// threshold that was never set stays.
+pub(crate) fn in_segments(bytes: u32, before: u32, mss: u32) -> u32 {
+    if bytes == MOST { MOST } else { (bytes / before.max(1)).saturating_mul(mss).min(MOST) }
+}
+
 impl Congestion {
     /// Returns the state of a new connection. `iss` is the sequence number of its SYN. `sack`: both ends support
     /// selective acknowledgments.
@@ -108,6 +114,16 @@ impl Congestion {
     pub(crate) fn resize(&mut self, mss: u32) {
         self.mss = mss;
         self.cwnd = self.cwnd.max(mss);
+    }
+
+    /// Sets the segment size of a sender that counts segments: each window keeps its number of segments (Linux).
+    pub(crate) fn resize_in_segments(&mut self, mss: u32) {
+        let before = self.mss.max(1);
+        for window in [&mut self.cwnd, &mut self.ssthresh, &mut self.initial] {
+            *window = in_segments(*window, before, mss);
+        }
+        self.cubic.resize(before, mss);
+        self.resize(mss);
     }
 
     /// Sets the window to one segment after lost SYNs (RFC 5681, section 3.1).

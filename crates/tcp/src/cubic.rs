@@ -44,6 +44,18 @@ impl Cubic {
         (self.most, self.epoch) = (0, None);
     }
 
+    /// Converts all windows to another segment size: each keeps its number of segments, also fractions of them.
+    pub(crate) fn resize(&mut self, before: u32, mss: u32) {
+        let same = |bytes: u32| (u64::from(bytes) * u64::from(mss) / u64::from(before.max(1))) as u32;
+        for window in [&mut self.most, &mut self.prior, &mut self.estimate] {
+            *window = same(*window);
+        }
+        if let Some((_, window)) = &mut self.epoch {
+            *window = same(*window);
+        }
+        self.carry = (0, 0);
+    }
+
     /// Moves the begin of the epoch by `idle`, a time in which nothing was in flight, because this time does not count
     /// (RFC 9438, section 5.8; Linux: `cubictcp_cwnd_event`). The begin does not move beyond `now`.
     pub(crate) fn idle(&mut self, now: Instant, idle: Duration) {

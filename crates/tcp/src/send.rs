@@ -183,10 +183,12 @@ impl Sender {
         let mss = mss.min(self.agreed_mss).saturating_sub(self.overhead).max(1);
         let before = std::mem::replace(&mut self.mss, mss);
         let lower = mss < before;
-        if self.tracked {
-            self.congestion.cwnd = self.congestion.cwnd / before.max(1) * mss; // the window counts segments
+        if let Some(repair) = &mut self.repair {
+            self.congestion.resize_in_segments(mss);
+            repair.undo.resize(before, mss);
+        } else {
+            self.congestion.resize(mss);
         }
-        self.congestion.resize(mss);
         if lower && self.open && self.flight() > 0 && self.too_big == TooBig::ResendAtOnce {
             if self.tracked {
                 self.lose_longer(mss);

@@ -323,6 +323,25 @@ fn what_is_too_long_for_the_path_is_cut() {
     assert_eq!(talk.0.congestion.cwnd, 5000);
 }
 
+/// As in Linux, which counts segments: the threshold, the windows for an undo and those of CUBIC have as many segments as before.
+/// A threshold that was never set stays.
+#[test]
+fn all_windows_keep_their_numbers_of_segments_on_another_path() {
+    let mut talk = Talk::ten(Mechanisms::ALL, 10_000);
+    talk.0.path_mss(500);
+    let arbitrarily_high = 65_535 << 14;
+    assert_eq!(talk.0.congestion.ssthresh, arbitrarily_high);
+    talk.0.congestion.ssthresh = 7_000;
+    talk.0.congestion.cubic.most = 9_250;
+    talk.0.congestion.cubic.epoch = Some((at(1), 8_000));
+    talk.0.repair.as_mut().unwrap().undo.begin(Seq(0), 0, 12_000, 20_500);
+    talk.0.path_mss(1000);
+    let undo = talk.0.repair.as_ref().unwrap().undo;
+    assert_eq!((talk.0.congestion.ssthresh, undo.cwnd, undo.ssthresh), (14_000, 24_000, 41_000));
+    let cubic = talk.0.congestion.cubic;
+    assert_eq!((cubic.most, cubic.epoch), (18_500, Some((at(1), 16_000))));
+}
+
 #[test]
 fn idling_lowers_the_window_by_half_for_each_time_out() {
     let mut talk = Talk::ten(Mechanisms::ALL, 10_000);

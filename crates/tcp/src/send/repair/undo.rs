@@ -4,6 +4,7 @@
 //! acknowledgment with such an echo counts even if it reports a duplicate.
 
 use crate::Seq;
+use crate::congestion::in_segments;
 use wire::{Duration, Instant};
 
 /// The state before a reduction, to undo it.
@@ -29,6 +30,13 @@ impl Undo {
     pub(crate) const fn begin(&mut self, una: Seq, copies: u32, cwnd: u32, ssthresh: u32) {
         (self.marker, self.resent, self.any) = (Some(una), copies, copies > 0);
         (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
+    }
+
+    /// Converts the stored windows to another segment size: each keeps its number of segments.
+    pub(crate) fn resize(&mut self, before: u32, mss: u32) {
+        for window in [&mut self.cwnd, &mut self.ssthresh] {
+            *window = in_segments(*window, before, mss);
+        }
     }
 
     /// Notes that a segment was sent again.
