@@ -16,6 +16,7 @@ pub mod decode;
 mod expected;
 pub mod explain;
 mod failure;
+mod faults;
 pub mod flow;
 mod fragments;
 pub mod handoff;

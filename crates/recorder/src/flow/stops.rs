@@ -1,9 +1,10 @@
 //! The packets that waited for stopped hosts. A stopped host loses nothing: it takes what reached it when it continues.
 
+use crate::faults::faults;
 use crate::ledger::ends;
 use scenario::Plan;
 use std::collections::{BTreeMap, BTreeSet};
-use trace::{EventKind, HostId, Record, What};
+use trace::{HostId, Record, What};
 use wire::{Duration, EtherType, Iface, Instant, PacketId};
 
 /// The longest time in which a host takes what has waited, when it continues. What comes later was still in the queue of a link.
@@ -87,18 +88,8 @@ impl Stops {
 /// Returns the begin and the end of each stop of each host.
 fn times(records: &[Record]) -> BTreeMap<HostId, Vec<[Instant; 2]>> {
     let mut times: BTreeMap<HostId, Vec<[Instant; 2]>> = BTreeMap::new();
-    for Record { at, host, what } in records {
-        let What::Ordered(event) = what else { continue };
-        match event.kind {
-            EventKind::Stop => times.entry(*host).or_default().push([*at, Instant::NEVER]),
-            EventKind::Continue | EventKind::Crash => {
-                let open = times.get_mut(host).and_then(|all| all.last_mut());
-                if let Some(open) = open.filter(|[_, ended]| *ended == Instant::NEVER) {
-                    open[1] = *at;
-                }
-            }
-            _ => {}
-        }
+    for stop in faults(records).iter().filter(|fault| fault.is_stop()) {
+        times.entry(stop.host()).or_default().push([stop.begun(), stop.ended()]);
     }
     times
 }

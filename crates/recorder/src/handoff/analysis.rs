@@ -1,6 +1,7 @@
 //! Searches in the records of a run, for the analysis of handoffs.
 
-use super::links::{Boundary, Links, is_refusal};
+use super::links::{Links, is_refusal};
+use crate::faults::Boundary;
 use crate::flow::Traffic;
 use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use node::{Mark, Span, Stage, Value};

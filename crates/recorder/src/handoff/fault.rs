@@ -3,9 +3,10 @@
 use super::analysis::HandoffAnalysis;
 use super::experience::Owner;
 use super::hole::{Gap, limit};
-use super::links::{Boundary, Fault, NOT_UP};
+use super::links::NOT_UP;
 use super::stages::Next;
 use crate::decode::Control;
+use crate::faults::{Boundary, Fault};
 use crate::flow::{Flow, PacketEvent, Packets, stopped};
 use node::Stage;
 use std::borrow::Cow;

@@ -3,10 +3,11 @@
 
 use super::analysis::HandoffAnalysis;
 use super::experience::{Experience, Handoff, Outage, Owner};
-use super::links::{Boundary, Fault, NOT_UP, is_refusal};
+use super::links::{NOT_UP, is_refusal};
 use super::moves::{AGENT, AGENT_LOST};
 use super::recovery::{LEAST, ends_too_early, window};
 use super::stages::{Next, add, latest, share_out};
+use crate::faults::{Boundary, Fault};
 use crate::flow::{Due, Flow, FlowEnd, PacketEvent, Packets, Wait};
 use node::Stage;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,65 +1,17 @@
 //! The faults of a run, its links, and the times in which hosts had no link. They are computed once for a run.
 
+use crate::faults::{Boundary, Fault, NOT_ENDED, faults};
 use crate::ledger::ends;
 use link::{ChangedLink, PortId};
 use scenario::Plan;
 use sim::Order;
 use std::collections::{BTreeMap, BTreeSet};
-use trace::{EventKind, HostId, Record, What};
+use trace::{HostId, Record, What};
 use wire::{Cell, Iface, Instant, Mac};
-
-/// An event that begins or ends a stage: time, host and name.
-pub(super) type Boundary = (Instant, HostId, String);
-
-/// The name of the end of a state (stopped, crashed or cut) that lasted until the end of the examined range of time.
-pub(super) const NOT_ENDED: &str = "not_ended";
 
 /// The name of the end of a time in which a radio had no link, if it lasted until the end of the examined range of
 /// time.
 pub(super) const NOT_UP: &str = "not_up";
-
-/// A state (stopped, crashed or cut) that an event of the scenario began.
-#[derive(Clone)]
-pub(super) struct Fault<'a> {
-    /// What the first event did.
-    pub(super) kind: EventKind,
-    /// The host or the link, as text.
-    pub(super) target: &'a str,
-    /// The event that began the state, and the event that ended it or [`NOT_ENDED`].
-    pub(super) edges: [Boundary; 2],
-}
-
-impl Fault<'_> {
-    pub(super) const fn begun(&self) -> Instant {
-        self.edges[0].0
-    }
-
-    pub(super) const fn ended(&self) -> Instant {
-        self.edges[1].0
-    }
-
-    /// Returns the host at which the event was recorded. For a link it is only one of its ends.
-    pub(super) const fn host(&self) -> HostId {
-        self.edges[0].1
-    }
-
-    /// Returns whether the fault lasted until the end of the examined range.
-    pub(super) fn lasts(&self) -> bool {
-        self.edges[1].2 == NOT_ENDED
-    }
-
-    pub(super) fn is_stop(&self) -> bool {
-        self.kind == EventKind::Stop
-    }
-
-    pub(super) fn is_crash(&self) -> bool {
-        self.kind == EventKind::Crash
-    }
-
-    pub(super) fn is_cut(&self) -> bool {
-        self.kind == EventKind::Cut
-    }
-}
 
 /// An interface of a host.
 pub(super) type HostInterface = (HostId, Iface);
@@ -254,41 +206,6 @@ impl<'a> Links<'a> {
 /// as before.
 pub(super) fn is_refusal(why: &str) -> bool {
     why == node::Link::UNSUPPORTED
-}
-
-/// Returns all faults of a run, in the order of their begin.
-fn faults(records: &[Record]) -> Vec<Fault<'_>> {
-    // The open states, by the target and the kind of event that ends the state.
-    let mut open: BTreeMap<(&str, EventKind), (EventKind, Boundary)> = BTreeMap::new();
-    let mut all = Vec::new();
-    for record in records {
-        let What::Ordered(ordered) = &record.what else { continue };
-        let event = (record.at, record.host, ordered.to_string());
-        let target = &*ordered.target;
-        match ordered.kind {
-            kind @ (EventKind::Crash | EventKind::Stop | EventKind::Cut) => {
-                // A crash ends a stop: no `continue` follows.
-                let stopped = EventKind::Stop.end().filter(|_| kind == EventKind::Crash);
-                let stopped = stopped.and_then(|end| open.remove(&(target, end)));
-                all.extend(stopped.map(|(kind, begun)| Fault {
-                    kind,
-                    target,
-                    edges: [begun, event.clone()],
-                }));
-                open.extend(kind.end().map(|end| ((target, end), (kind, event))));
-            }
-            ends => {
-                let begun = open.remove(&(target, ends));
-                all.extend(begun.map(|(kind, begun)| Fault { kind, target, edges: [begun, event] }));
-            }
-        }
-    }
-    all.extend(open.into_iter().map(|((target, _), (kind, begun))| {
-        let end = (Instant::NEVER, begun.1, NOT_ENDED.to_owned());
-        Fault { kind, target, edges: [begun, end] }
-    }));
-    all.sort_by_key(Fault::begun);
-    all
 }
 
 /// Returns the host of each link address.

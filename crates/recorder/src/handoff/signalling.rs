@@ -4,8 +4,8 @@
 
 use super::analysis::{HandoffAnalysis, is_registered, named};
 use super::experience::Owner;
-use super::links::Boundary;
 use super::stages::{Next, add, latest};
+use crate::faults::Boundary;
 use crate::flow::{Flow, PacketEvent, Packets};
 use mobile_ip::foreign_agent::NOT_A_VISITOR;
 use mobile_ip::mark::{FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};

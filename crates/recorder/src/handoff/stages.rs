@@ -4,8 +4,8 @@
 use super::analysis::{HandoffAnalysis, begin, is_lost, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
-use super::links::Boundary;
 use super::route::{Departure, Switched};
+use crate::faults::Boundary;
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use trace::{HostId, Record, What};

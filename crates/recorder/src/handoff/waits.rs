@@ -3,9 +3,9 @@
 
 use super::analysis::{HandoffAnalysis, is_registered, named};
 use super::experience::Owner;
-use super::links::Boundary;
 use super::route::Route;
 use super::stages::{Next, add};
+use crate::faults::Boundary;
 use crate::flow::{End, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use trace::{Record, What};
