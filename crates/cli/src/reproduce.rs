@@ -225,7 +225,7 @@ fn self_test(args: &Args, experiments: &[&'static Experiment]) -> Result<(), Fai
     if whole == 0 {
         return Ok(());
     }
-    tell!("{whole} breakers had no effect");
+    tell!("breakers without effect: {whole}");
     Err(Failure::DidNotHold)
 }
 

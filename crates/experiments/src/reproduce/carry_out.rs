@@ -4,7 +4,6 @@ use super::{Check, Combine, Experiment, MustHold, Point, Samples, Scale, TimeSer
 use crate::execute::{How, NotRun, run_point};
 use recorder::run::{Backend, Outcome};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use trace::{Doubt, NamedDoubt};
 use wire::Duration;
@@ -261,46 +260,51 @@ const fn fits(others: u64, load: u64) -> bool {
     others == 0 || others.saturating_add(load) <= SIDE_BY_SIDE
 }
 
-/// Admits runs in their order, while their total load is not too large.
-#[derive(Default)]
-struct Room {
-    state: Mutex<Admitted>,
+/// Hands out runs in the order of their list, while the total load of those that are being executed is not too large.
+struct Queue<'a> {
+    units: &'a [Unit],
+    state: Mutex<Begun>,
     changed: Condvar,
 }
 
-/// The number of runs that were admitted, and the total load of those that are being executed.
+/// The number of runs that were begun, and the total load of those that are being executed.
 #[derive(Default)]
-struct Admitted {
+struct Begun {
     runs: usize,
     load: u64,
 }
 
-impl Room {
-    /// Waits until all runs before the run `number` (from 0) were admitted, and a run with this load may begin. Without the order,
-    /// light runs would overtake a heavy one, which would then run last and alone. The run ends when the returned value is dropped.
-    fn enter(&self, number: usize, load: u64) -> Taken<'_> {
+impl<'a> Queue<'a> {
+    fn new(units: &'a [Unit]) -> Self {
+        Self { units, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Waits until the next run of the list may begin, and returns it; `None` after the last one. No run overtakes another one:
+    /// otherwise, a run with a large load would begin last, and be executed alone. The run ends when [`Taken`] is dropped.
+    fn next(&self) -> Option<(&'a Unit, Taken<'_>)> {
+        let waits = |now: &mut Begun| self.units.get(now.runs).is_some_and(|unit| !fits(now.load, unit.load));
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = |now: &mut Admitted| now.runs != number || !fits(now.load, load);
         let mut state = self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+        let unit = self.units.get(state.runs)?;
         state.runs += 1;
-        state.load += load;
+        state.load += unit.load;
         drop(state);
-        // The next run may begin beside this one.
+        // The run after this one may begin beside it, or there is none.
         self.changed.notify_all();
-        Taken { room: self, load }
+        Some((unit, Taken { queue: self, load: unit.load }))
     }
 }
 
 /// The load of a run that is being executed. A run that panics frees it too, so that no other run waits for ever.
 struct Taken<'a> {
-    room: &'a Room,
+    queue: &'a Queue<'a>,
     load: u64,
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.room.state.lock().unwrap_or_else(PoisonError::into_inner).load -= self.load;
-        self.room.changed.notify_all();
+        self.queue.state.lock().unwrap_or_else(PoisonError::into_inner).load -= self.load;
+        self.queue.changed.notify_all();
     }
 }
 
@@ -312,14 +316,10 @@ pub(crate) fn measure_all(
     how: &How<'_>,
 ) -> Result<Results, NotRun> {
     let units = units(points, backend, more)?;
-    let (next, room) = (AtomicUsize::new(0), Room::default());
+    let queue = Queue::new(&units);
     let work = || {
         let mut done = Vec::new();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(unit) = units.get(number) else { break };
-            // A run that was taken from the list is always admitted: later ones wait for it.
-            let taken = room.enter(number, unit.load);
+        while let Some((unit, taken)) = queue.next() {
             let Some(point) = points.get(unit.point) else { break };
             let reading = Reading::of(point, unit.run, backend, more, how);
             drop(taken);
@@ -528,6 +528,11 @@ mod tests {
         assert!(units.len() == 8 && units.is_sorted_by(|one, next| one.duration >= next.duration));
     }
 
+    /// Returns runs with these loads.
+    fn loads<const N: usize>(loads: [u64; N]) -> [Unit; N] {
+        loads.map(|load| Unit { point: 0, run: 0, duration: Duration::from_secs(1), load })
+    }
+
     /// Runs with a large load are executed one after the other, and others beside them only if there is room.
     #[test]
     fn the_load_of_parallel_runs_is_limited() {
@@ -540,11 +545,12 @@ mod tests {
         let alone = lasts(SIDE_BY_SIDE);
         assert_eq!([1, SIDE_BY_SIDE / 4, SIDE_BY_SIDE / 2].map(lasts), [alone / 4, alone / 4, alone / 2]);
         assert_eq!(lasts(SIDE_BY_SIDE * 3), alone);
-        let (room, (send, receive)) = (Room::default(), std::sync::mpsc::channel());
-        let first = [0, 1].map(|number| room.enter(number, SIDE_BY_SIDE / 2));
+        let units = loads([SIDE_BY_SIDE / 2; 3]);
+        let (queue, (send, receive)) = (Queue::new(&units), std::sync::mpsc::channel());
+        let first = [queue.next().unwrap(), queue.next().unwrap()];
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let _third = room.enter(2, SIDE_BY_SIDE / 2);
+                let _third = queue.next().unwrap();
                 send.send(()).unwrap();
             });
             let soon = std::time::Duration::from_millis(50);
@@ -552,26 +558,28 @@ mod tests {
             drop(first);
             receive.recv().unwrap();
         });
+        assert!(queue.next().is_none(), "there are three runs");
     }
 
     /// A heavy run waits until the others have ended. Lighter runs behind it in the list wait too: otherwise, the heavy run would
     /// begin last, and the times of [`span`] would be those of another schedule.
     #[test]
     fn no_run_overtakes_another_one() {
-        let (room, (send, receive)) = (Room::default(), std::sync::mpsc::channel());
-        let light = room.enter(0, 1);
+        let units = loads([1, SIDE_BY_SIDE, 1]);
+        let (queue, (send, receive)) = (Queue::new(&units), std::sync::mpsc::channel());
+        let light = queue.next().unwrap();
         std::thread::scope(|scope| {
-            for (number, load) in [(2, 1), (1, SIDE_BY_SIDE)] {
-                let (room, send) = (&room, send.clone());
+            for _ in 0..2 {
+                let (queue, send) = (&queue, send.clone());
                 scope.spawn(move || {
-                    let _taken = room.enter(number, load);
-                    send.send(number).unwrap();
+                    let (unit, _taken) = queue.next().unwrap();
+                    send.send(unit.load).unwrap();
                 });
             }
             let soon = std::time::Duration::from_millis(50);
             receive.recv_timeout(soon).expect_err("the light run waits behind the heavy one");
             drop(light);
-            assert_eq!([1, 2].map(|_| receive.recv().unwrap()), [1, 2]);
+            assert_eq!([1, 2].map(|_| receive.recv().unwrap()), [SIDE_BY_SIDE, 1]);
         });
     }
 }

@@ -72,4 +72,14 @@ mod tests {
         assert!(!broken(fails, fails).broke(), "it never holds");
         assert!(!broken(holds, holds).broke() && !broken(holds, nothing).broke());
     }
+
+    /// A table without rows would look as if the breakers were forgotten.
+    #[test]
+    fn an_experiment_without_breakers_on_a_backend_says_so() {
+        let text = super::super::self_test_text(&crate::paper::EXPERIMENTS[0], &[]);
+        assert!(
+            text.ends_with("no must-hold statement with a breaker is checked on this backend\n"),
+            "{text}"
+        );
+    }
 }

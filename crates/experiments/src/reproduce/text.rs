@@ -177,8 +177,14 @@ pub(crate) fn invalid(backends: &[Results]) -> String {
     out
 }
 
-/// Returns the table of all breakers and their effects.
+/// Returns the table of all breakers and their effects, or a line that says that there are none.
 pub fn self_test_text(experiment: &Experiment, broken: &[Broken]) -> String {
+    if broken.is_empty() {
+        return format!(
+            "{}: self-test\nno must-hold statement with a breaker is checked on this backend\n",
+            experiment.id
+        );
+    }
     let mut table = Table::new([
         "result",
         "backend",

@@ -11,7 +11,7 @@ use crate::reproduce::{BOTH, Check, Experiment, Kind, Metric, MustHold, Point, R
 use crate::stats::{mean, mean_interval};
 use draw::{Axis, DistributionFigure, DistributionPanel, PointFigure, Series};
 use points::{BED, BEDS, PACKETS};
-use recorder::run::Outcome;
+use recorder::run::{Backend, Outcome};
 
 const HALT: &str = "halt_s";
 const STALL: &str = "stall_after_finish_reg_s";
@@ -71,7 +71,7 @@ fn evaluated(outcome: &Outcome) -> Result<Samples, String> {
 const KEEPS_NOTHING: &[&str] = &["mobile-ip.buffer={ when = \"link-down\" }"];
 
 const MUST_HOLD: &[MustHold] = &[MustHold {
-    text: "1 packet beats 0: in each bed, the mean halt is shorter",
+    text: "1 packet beats 0: in each bed, the mean halt is shorter (Linux: by more than 100 ms)",
     value: "the smallest difference of the means, s",
     backends: BOTH,
     needs: |point| is_main(point) && (has(point, 0) || has(point, 1)),
@@ -85,7 +85,9 @@ const MUST_HOLD: &[MustHold] = &[MustHold {
         // On Linux, only some beds are measured.
         let measured = shorter.flatten().filter_map(|(none, one)| Some(none? - one?));
         let least = measured.min_by(f64::total_cmp);
-        Check { value: least, holds: least.is_some_and(|least| least > 0.0) }
+        // Two means of equal runs are equal in the simulator, but not on Linux.
+        let by_chance = if results.backend == Backend::Sim { 0.0 } else { 0.1 };
+        Check { value: least, holds: least.is_some_and(|least| least > by_chance) }
     },
     breakers: &[KEEPS_NOTHING],
 }];
@@ -101,7 +103,7 @@ const OBSERVED: &[MustHold] = &[MustHold {
             halts(bed.name, 0).zip(halts(bed.name, 1)).map(|(none, one)| none - one).collect()
         };
         // On Linux, only some beds are measured.
-        let all = results.backend == recorder::run::Backend::Sim;
+        let all = results.backend == Backend::Sim;
         let measured = BEDS.iter().map(pairs).filter(|pairs| all || !pairs.is_empty());
         let ends: Option<Vec<f64>> = measured.map(|pairs| Some(mean_interval(&pairs)?.lo)).collect();
         let least = ends.and_then(|ends| ends.into_iter().min_by(f64::total_cmp));
