@@ -277,6 +277,9 @@ fn every_failure_has_its_number() {
         (&["agree", "nonsense"], 2, "nonsense: unknown scenario"),
         (&["compare", "nobody"], 2, "unknown protocol `nobody`; there are: plain-ip, mobile-ip"),
         (&["run", "first", "--out", "mine"], 2, "exists and is not a run directory; not overwritten"),
+        (&["run", "first", "--out", "mine/notes.txt/x"], 2, "mine/notes.txt/x: Not a directory"),
+        (&["run", "first", "--out", "mine/notes.txt", "--runs", "2"], 2, "Not a directory"),
+        (&["hunt", "sigma", "--seeds", "1", "--out", "mine/notes.txt"], 2, "mine/notes.txt: File exists"),
         (&["run", "first", "--repeats", "9"], 2, "--repeats is for runs on Linux"),
         (&["run", "first", "--seed", "-1"], 2, "allowed: a whole number from 0 to 18446744073709551615"),
         (

@@ -46,7 +46,12 @@ pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Re
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::Machine(format!("cannot write {}: {error}", path.display()))
+    let text = format!("cannot write {}: {error}", path.display());
+    match error.kind() {
+        // The path of the folder, or a part of it, is a file.
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => Failure::Usage(text),
+        _ => Failure::Machine(text),
+    }
 }
 
 #[cfg(test)]
