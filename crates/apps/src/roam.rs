@@ -23,7 +23,8 @@ pub struct RoamConfig {
     #[serde(default)]
     pub moves: Vec<Move>,
     /// If given, the host moves to the strongest cell. The value is a margin in dB: a cell must be stronger than the
-    /// current cell by at least this margin. If absent, signal strengths are ignored.
+    /// current cell by at least this margin. If absent, the host stays in its place, and tunes to its cell again if the link
+    /// was lost and the cell is heard again.
     pub follow: Option<u8>,
     /// Whether a change of the cell is recorded as a handoff of the host; default true. With several radios, another role of
     /// the host may choose between them, and record the handoffs: then use false.
@@ -122,7 +123,7 @@ impl Roam {
     }
 
     fn hear(&mut self, now: Instant, cell: Cell, strength: i16, out: &mut Outbox) {
-        let Some(margin) = self.config.follow else { return };
+        let Some(margin) = self.config.follow else { return self.come_back(cell, out) };
         let Some(place) = self.config.places.iter().position(|place| place.cell == cell.0) else { return };
         self.heard.insert(place, (strength, now));
         self.heard.retain(|_, (_, at)| now.since(*at) <= FORGETS);
@@ -134,6 +135,13 @@ impl Roam {
         let own = self.heard.get(&self.at).filter(|_| !self.is_lost);
         if own.is_none_or(|(own, _)| *strongest >= own.saturating_add(margin.into())) {
             self.go(*best, out);
+        }
+    }
+
+    /// Tunes again to the cell of the present place, if the link to it was lost and the radio hears the cell again.
+    fn come_back(&mut self, cell: Cell, out: &mut Outbox) {
+        if self.is_lost && self.config.places.get(self.at).is_some_and(|place| place.cell == cell.0) {
+            self.tune(self.at, out);
         }
     }
 
@@ -294,6 +302,21 @@ mod tests {
         assert!(
             roam(&[(200, "home"), (100, "foreign")]).unwrap_err().to_string().contains("ascending order")
         );
+    }
+
+    #[test]
+    fn a_cell_that_was_lost_is_tuned_to_when_it_is_heard_again() {
+        let (mut roam, mut out) = (roam(&[]).unwrap(), Outbox::default());
+        let air = roam.interface;
+        let hears = |cell| Input::Link(air, Link::Heard(Cell(cell), -60));
+        roam.handle(Instant::ZERO, hears(1), &mut out);
+        assert_eq!(tuned(&mut out), [], "it is there");
+        roam.handle(Instant::ZERO, Input::Link(air, Link::Down(Link::NO_CARRIER)), &mut out);
+        roam.handle(Instant::from_millis(100), hears(2), &mut out);
+        assert_eq!(tuned(&mut out), [], "another place");
+        roam.handle(Instant::from_millis(200), hears(1), &mut out);
+        roam.handle(Instant::from_millis(300), hears(1), &mut out);
+        assert_eq!(tuned(&mut out), [Cell(1)], "once");
     }
 
     /// Returns the cells to which a host tunes if it hears these samples, one sample every 100 ms. The host follows the

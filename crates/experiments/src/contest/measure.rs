@@ -241,13 +241,14 @@ impl Run<'_> {
         Some(self.records(self.handoff.host).find(tuned)?.at)
     }
 
-    /// Returns the bytes of control messages on all links. A message that crosses two links counts twice.
+    /// Returns the bytes of control messages on all links, with the headers of their tunnels. A message that crosses two links
+    /// counts twice.
     fn signalling(&self) -> usize {
         let begun = self.prepared().map_or(self.handoff.begun, |at| at.min(self.handoff.begun));
         let since = self.outcome.records.iter().filter(|record| record.at >= begun);
         let bytes = since.filter_map(|record| match &record.what {
-            What::Sent(iface, packet) if *iface != Iface::HOST => {
-                Control::of(packet).map(|_| packet.bytes.len())
+            What::Sent(iface, packet) if *iface != Iface::HOST && Control::is_in(packet) => {
+                Some(packet.bytes.len())
             }
             _ => None,
         });

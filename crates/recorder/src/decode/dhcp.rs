@@ -82,9 +82,17 @@ mod tests {
         let text = "DHCPACK, granted 10.3.0.100, server 10.3.0.1, lease 60 s, 10.3.0.1 > 10.3.0.100";
         assert_eq!((found.about, found.to_string().as_str()), (client, text));
         // The transaction differs from run to run, and is not compared.
-        let other = Dhcp { transaction: 8, ..ack };
+        let other = Dhcp { transaction: 8, ..ack.clone() };
         assert_eq!(Control::of(&packet(&other, answers)).unwrap().constant(), found.constant());
         let elsewhere = [(server, SERVER_PORT), (client, 9000)];
-        assert_eq!(Control::of(&packet(&new(Kind::Offer), elsewhere)), None);
+        let other = packet(&new(Kind::Offer), elsewhere);
+        assert_eq!(Control::of(&other), None);
+        // Only the message itself is a control message; the packets of its tunnels carry it.
+        let within = |packet: &Packet| {
+            let bytes = wire::ipip::encapsulate(&packet.bytes, server, client, 1).unwrap();
+            Packet { bytes, ..packet.clone() }
+        };
+        let twice = within(&within(&packet(&ack, answers)));
+        assert!(Control::of(&twice).is_none() && Control::is_in(&twice) && !Control::is_in(&within(&other)));
     }
 }

@@ -53,6 +53,13 @@ impl Control {
         Some(Self { src: ip.src, dst: ip.dst, about, says })
     }
 
+    /// Returns whether a packet is a control message, or carries one in tunnels.
+    pub fn is_in(packet: &Packet) -> bool {
+        Self::of(packet).is_some()
+            || wire::tunnel::decapsulate(&packet.bytes)
+                .is_ok_and(|(_, inner)| Self::is_in(&Packet { bytes: inner.into_owned(), ..packet.clone() }))
+    }
+
     /// Returns the name of the message's protocol, for example `Mobile IP`.
     pub const fn protocol(&self) -> &'static str {
         match &self.says {
