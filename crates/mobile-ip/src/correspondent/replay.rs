@@ -145,7 +145,8 @@ impl ReplayState {
 
     /// Returns the Identification of a Binding Request about `home`. With nonces, the low half is the nonce that the answer
     /// must have, and the high half is one of the home agent: `announced`, or that of the last Update that was accepted. So the home
-    /// agent recognizes a repeated Request.
+    /// agent recognizes a repeated Request. The low half stays the same until an Update about `home` is accepted. Otherwise, old Updates
+    /// that arrive again, and cause Requests, would make the answer under way useless each time.
     pub(super) fn request(
         &mut self,
         now: u64,
@@ -153,19 +154,20 @@ impl ReplayState {
         style: Replay,
         announced: Option<u32>,
     ) -> u64 {
-        let random = self.rng.draw();
+        let random = self.rng.draw() as u32;
         match style {
             Replay::Timestamps => now,
             Replay::Nonces => {
                 let known = self.of(home_agent);
                 let high = announced.or(known.next).unwrap_or_default();
                 let asked = &mut known.asked;
-                asked.retain(|(other, _)| *other != home);
+                let open = asked.iter().position(|(other, _)| *other == home);
+                let low = open.and_then(|open| asked.remove(open)).map_or(random, |(_, nonce)| nonce);
                 if asked.len() == MOST_ASKED {
                     asked.pop_front();
                 }
-                asked.push_back((home, random as u32));
-                u64::from(high) << 32 | u64::from(random as u32)
+                asked.push_back((home, low));
+                u64::from(high) << 32 | u64::from(low)
             }
         }
     }
@@ -260,6 +262,21 @@ mod tests {
         assert!(!check(&mut state, 9, lost));
         let mut ask = |announced| state.request(0, (AGENT, HOME), Replay::Nonces, announced) >> 32;
         assert_eq!([ask(None), ask(Some(9))], [8, 9], "the home agent has announced them");
+    }
+
+    /// Repeated old Updates cause further Requests while the answer to the first one is under way.
+    #[test]
+    fn a_further_request_leaves_the_answer_under_way_valid() {
+        let mut state = state();
+        let mut ask = |announced| state.request(0, (AGENT, HOME), Replay::Nonces, Some(announced));
+        let [first, second] = [ask(3), ask(4)];
+        assert_eq!([first >> 32, second >> 32], [3, 4]);
+        let (answer, late) = (9 << 32 | first & 0xffff_ffff, 10 << 32 | second & 0xffff_ffff);
+        let mut check = |id| state.check(0, (AGENT, HOME), Replay::Nonces, None, Some(id)).is_ok();
+        assert!(check(answer));
+        assert!(!check(late) && !check(answer), "each nonce is used once");
+        let third = state.request(0, (AGENT, HOME), Replay::Nonces, None);
+        assert_ne!(third as u32, first as u32, "that nonce was used");
     }
 
     #[test]
