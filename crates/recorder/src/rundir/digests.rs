@@ -36,13 +36,20 @@ pub(super) fn check(dir: &Path) -> Result<(), ReadError> {
     let sums = dir.join(NAME);
     let text = fs::read_to_string(&sums).map_err(|error| ReadError::File(sums.clone(), error))?;
     let listed = |line| parse(line).ok_or_else(|| ReadError::Changed(sums.clone()));
-    let listed: BTreeMap<&str, &str> = text.lines().map(listed).collect::<Result<_, _>>()?;
+    let mut digests: BTreeMap<&str, &str> = BTreeMap::new();
+    for line in text.lines() {
+        let (name, digest) = listed(line)?;
+        // With two lines for a file, programs that read the list would differ in the one that they believe.
+        if digests.insert(name, digest).is_some() {
+            return Err(ReadError::Changed(sums));
+        }
+    }
     let mut names = former_files(dir);
     names.extend(NEEDED.map(str::to_owned));
-    if let Some(unlisted) = names.iter().find(|name| *name != NAME && !listed.contains_key(name.as_str())) {
+    if let Some(unlisted) = names.iter().find(|name| *name != NAME && !digests.contains_key(name.as_str())) {
         return Err(ReadError::Changed(dir.join(unlisted)));
     }
-    for (name, expected) in listed {
+    for (name, expected) in digests {
         let path = dir.join(name);
         // Only regular files are accepted: a symbolic link could refer to a file outside of the directory.
         if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {

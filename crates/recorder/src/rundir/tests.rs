@@ -189,9 +189,13 @@ fn a_file_that_was_changed_is_refused_by_name() {
     fs::remove_file(dir.join("packets.csv")).unwrap();
     read(&dir).unwrap();
     let sums = fs::read_to_string(dir.join("SHA256SUMS")).unwrap();
-    for wrong in
-        [sums.replace("  run.json", "  ../run.json"), sums.replace("  run.json", "  other"), String::new()]
-    {
+    let twice = format!("{}  flows.csv\n{sums}", "0".repeat(64));
+    for wrong in [
+        sums.replace("  run.json", "  ../run.json"),
+        sums.replace("  run.json", "  other"),
+        String::new(),
+        twice,
+    ] {
         fs::write(dir.join("SHA256SUMS"), wrong).unwrap();
         assert!(matches!(read(&dir), Err(ReadError::Changed(_))));
     }
