@@ -1,6 +1,7 @@
 //! The packets of which a home agent sends several copies. They are to a mobile node with several bindings (RFC 5944,
 //! section 3.8.2.2), or broadcasts of the home network (section 4.3).
 
+use super::special::{RETURNED_BY_CARE_OF, has_exit};
 use super::{Home, HomeAgent};
 use crate::binding::Binding;
 use crate::encapsulation;
@@ -14,9 +15,15 @@ use wire::{Instant, Ipv4Addr, Mac, Packet, ipip, ipv4, tunnel, tunnel::Kind};
 impl HomeAgent {
     /// Sends a copy of a packet to each care-of address of its destination. The table checks each copy as if there were only
     /// its tunnel. The sender gets at most one ICMP error: the smallest MTU that is too small, or the error that all tunnels
-    /// have. Each copy, sent or dropped, keeps the identity of the packet.
+    /// have. Each copy, sent or dropped, keeps the identity of the packet. A packet that is in a tunnel from one of the care-of
+    /// addresses already is not copied: two agents that have lost the mobile node would return it for ever (RFC 5944, section
+    /// 4.2.3).
     pub(super) fn copy(&mut self, now: Instant, rx: Rx, mut packet: Packet, out: &mut Outbox) {
         let home = self.homes.get(&rx.header.dst);
+        let bindings = home.map_or(&[][..], Home::bindings);
+        if Kind::of_protocol(rx.header.protocol).is_some() && has_exit(bindings, rx.header.src) {
+            return self.refused.end(rx.iface, packet, Err(RETURNED_BY_CARE_OF), out);
+        }
         let exits: Vec<Ipv4Addr> = home.into_iter().flat_map(|home| home.ends.keys().copied()).collect();
         if exits.is_empty() {
             return out.discard(rx.iface, packet, reason::NO_ROUTE);
