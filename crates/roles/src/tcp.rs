@@ -422,7 +422,7 @@ mod tests {
             ("duplicates", ["1", "4294967295"], ["0", "0"], "at least 1 duplicate"),
             ("ack_every", ["1", "4294967295"], ["0", "0"], "at least 1 segment"),
             ("max_retransmissions", ["0", "255"], ["256", "4294967295"], "from 0 to 255 retransmissions"),
-            ("rto_min", ["'1us'", "'1000s'"], ["'0s'", "'1001s'"], timer),
+            ("rto_min", ["'1us'", "'120s'"], ["'0s'", "'1001s'"], timer),
             ("rto_initial", ["'1us'", "'1000s'"], ["'999ns'", "'1001s'"], timer),
             ("rto_max", ["'200ms'", "'1000s'"], ["'0s'", "'1001s'"], timer),
             (
@@ -453,6 +453,8 @@ mod tests {
             assert_eq!(check(&format!("profile = '{profile}'")), Ok(()), "{profile}");
         }
         assert!(check("rto_min = '2s'\nrto_max = '1s'").unwrap_err().problem.contains("at least 2s"));
+        let error = check("profile = 'bsd44'\nrto_min = '100s'").unwrap_err();
+        assert!(error.path == "tcp.rto_min" && error.problem.contains("at most 64s"), "{error}");
     }
 
     #[test]

@@ -39,10 +39,14 @@ impl TcpConfig {
             }
         }
         let least = self.rto_min.unwrap_or(self.base().rto_min);
-        match self.rto_max {
-            Some(most) if most < least => {
+        match (self.rto_max, self.base().rto_max) {
+            (Some(most), _) if most < least => {
                 Err(wrong("rto_max", &format!("at least {least:?}, the value of `rto_min`")))
             }
+            (None, most) if most < least => Err(wrong(
+                "rto_min",
+                &format!("at most {most:?}, the default of `rto_max`; or give `rto_max` too"),
+            )),
             _ => Ok(()),
         }
     }

@@ -397,7 +397,8 @@ pub(crate) fn parse_config(
     serde_path_to_error::deserialize(Value::Table(config)).map_err(|error| {
         let key = error.path().to_string();
         let full = if key == "." { path.trim_end_matches('.').to_owned() } else { format!("{path}{key}") };
-        source.at_path(if full.is_empty() { "." } else { &full }, error.inner().message())
+        let problem = roles::by_schema::<HostConfig>(&key, error.inner().message());
+        source.at_path(if full.is_empty() { "." } else { &full }, &problem)
     })
 }
 

@@ -7,7 +7,7 @@ use wire::Duration;
 
 /// Longest duration of a run: one day.
 pub(super) const LONGEST: Duration = Duration::from_hours(24);
-/// The largest coordinate of a base station in either direction, in metres: its signal is then below that of noise.
+/// The largest coordinate of a base station in either direction, in metres (our choice).
 const FARTHEST: f64 = 1e6;
 
 /// The least MTU of IPv4, in bytes (RFC 791, section 3.2).
