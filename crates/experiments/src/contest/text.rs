@@ -44,7 +44,7 @@ pub fn text(comparison: &Comparison) -> String {
     );
     let _ = writeln!(
         out,
-        "A < B, C        A has a shorter outage than B and than C, and is told apart from both; B and C are not told apart"
+        "A < B, C        A has a shorter outage than B and than C, and is told apart from both; the line `not told apart` says whether B and C are"
     );
     if Both::of(comparison).is_some() {
         let _ = writeln!(
