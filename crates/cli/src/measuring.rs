@@ -71,7 +71,7 @@ pub(crate) fn check_overwritten(text: &str, settings: &[Setting]) -> Result<(), 
     let Some(pair) = scenario::overwritten(text, settings) else { return Ok(()) };
     let [first, later] = pair.map(Setting::path);
     Err(Failure::Usage(format!(
-        "--set {first}: has no effect, because --set {later} replaces the value; give one of both"
+        "--set {first}: has no effect, because --set {later} replaces the value; give only one of them"
     )))
 }
 

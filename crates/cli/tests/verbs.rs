@@ -250,12 +250,12 @@ fn every_failure_has_its_number() {
         (
             &["run", "first", "--set", "radio.retune=1ms", "--set", "radio={ retune = \"2ms\" }"],
             2,
-            "--set radio.retune: has no effect, because --set radio replaces the value; give one of both",
+            "--set radio.retune: has no effect, because --set radio replaces the value; give only one of them",
         ),
         (
             &["agree", "first", "--set", "radio.retune=1ms", "--set", "radio={ retune = \"2ms\" }"],
             2,
-            "--set radio.retune: has no effect, because --set radio replaces the value; give one of both",
+            "--set radio.retune: has no effect, because --set radio replaces the value; give only one of them",
         ),
         (&["run", "first", "--runs", "0"], 2, "allowed: a whole number from 1 to"),
         (&["run", "compare/plain-ip/jump/bulk"], 2, "compare/PROTOCOL/MOVE/WORKLOAD"),

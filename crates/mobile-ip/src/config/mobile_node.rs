@@ -341,7 +341,7 @@ impl MobileNodeConfig {
         let mut known = BTreeSet::from([self.address.address, self.home_agent.address]);
         if let Some(peer) = self.backup_home_agents.iter().find(|peer| !known.insert(peer.address)) {
             let problem =
-                format!("{} must be another address than all others of this mobile node", peer.address);
+                format!("{} must differ from all other addresses of this mobile node", peer.address);
             return Err(ConfigError::new("backup_home_agents", problem));
         }
         self.check_care_of()?;

@@ -3,9 +3,9 @@
 //! authenticated Binding Update, before later packets. [`super::buffer`] has the limits.
 //!
 //! While packets of a visitor are to be kept, its route gives them to this role, which forwards them as the table would. A
-//! packet is stored after its time to live was decremented, before the link. Only packets out of tunnels are kept. Never kept are
-//! packets of this host (registration messages and ICMP errors) and, unless the link is down, the Binding Acknowledge of the agent at
-//! the begin of the tunnel. If the visit ends otherwise, its packets are dropped.
+//! packet is stored after its time to live was decremented, before the link. Only packets out of tunnels are kept. Never kept: registration
+//! messages and ICMP errors of this host. A Binding Acknowledge of the agent at the tunnel's entry is kept only while the link is
+//! down. If the visit ends otherwise, its packets are dropped.
 //!
 //! A data path beside the node may do the same for a visitor, and gives its copies to this role before anything else
 //! ([`Aside`]). So the role has the last packets whenever they matter, and does not get each packet.
@@ -297,8 +297,8 @@ impl ForeignAgent {
         self.send_on_link(mac, rx.iface, verdict.cut, packet, out);
     }
 
-    /// Delivers a packet to a visitor, behind those that are being sent to it. A message of an agent does not wait: it has no order
-    /// among the data.
+    /// Delivers a packet to a visitor, behind those that are being sent to it. A Binding Acknowledge does not wait: its order relative
+    /// to data does not matter.
     pub(super) fn deliver_in_order(
         &mut self,
         now: Instant,

@@ -717,7 +717,7 @@ fn a_message_that_a_data_path_has_kept_takes_no_place_of_data() {
     assert_eq!(bench.held(), [1]);
 }
 
-/// A place in the ring is one of a packet that would have to wait. With a full ring, the message would even end the pacing.
+/// A Binding Acknowledge must take no place in the ring: data would lose it. In a full ring, it would end the pacing.
 #[test]
 fn a_message_does_not_wait_behind_packets_that_are_being_sent() {
     let mut bench = after_link_down("");

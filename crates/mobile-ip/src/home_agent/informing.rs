@@ -253,7 +253,7 @@ impl HomeAgent {
         if let Some(stamps) = informer.stamps.get_mut(&from) {
             stamps.answered(sent.identification, message.status);
         }
-        // A correspondent to which this mobile node is none of the home agent's has no entry of it.
+        // A correspondent that does not accept this home agent for the mobile node has no entry for it.
         let has_none = sent.forgets && message.status == Status::PROHIBITED;
         if message.status == Status::ACCEPTED || has_none {
             (sent.is_acknowledged, sent.forgets) = (true, false);

@@ -109,7 +109,7 @@ fn shared(hops: u32, size: &Size) -> Point {
 fn window(hops: u32, size: &Size, longer: &'static [Backend]) -> Point {
     let size = Size { bytes: size.window_bytes, ..*size };
     let round_trip = RTT_PER_HOP_MS.mul_add(f64::from(hops), BASE_RTT_MS) / 1e3;
-    // Without the start, a round trip carries the window. 30 kB are less, because a window holds whole segments.
+    // After slow start, one window arrives per round trip. A window has 30 kB here: it holds whole segments.
     let takes = f64::from(size.bytes) / (30_000.0 / round_trip) + 5.0 * round_trip;
     let mut point = point(WINDOW_LIMITED, hops, &size, takes);
     point.overrides.extend(set(&[
@@ -239,7 +239,7 @@ const fn lost_points(value: f64, tolerance: f64) -> Published {
         figure: "section IV-A",
         value,
         tolerance,
-        tolerance_from: "half, as for the slope, from which the paper extrapolates",
+        tolerance_from: "50 %, as for the slope: the paper extrapolates from it",
         why: LONG_PIPELINE,
         shape: &[],
     }
