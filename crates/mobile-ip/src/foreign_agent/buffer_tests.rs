@@ -118,6 +118,22 @@ fn packets_wait_behind_those_that_are_sent_while_there_is_room() {
     assert_eq!(buffers.bytes(), 0);
 }
 
+/// Waiting packets count as bytes of their visitor, which has twice as many for them, and as bytes of all visitors.
+#[test]
+fn packets_wait_while_there_is_room_for_their_bytes() {
+    let limits = Limits { packets: 8, bytes: 200, ..LIMITS };
+    for (total_bytes, waiting) in [(1000, 300), (350, 150)] {
+        let mut buffers = Buffers::new(Limits { total_bytes, ..limits });
+        keep(&mut buffers, Instant::ZERO, 1, 1, 100);
+        keep(&mut buffers, Instant::ZERO, 2, 2, 100);
+        buffers.begin_drain(visit(1));
+        assert_eq!(wait(&mut buffers, 3, waiting + 1), Err(3), "{total_bytes}");
+        assert_eq!(wait(&mut buffers, 4, waiting), Ok(()), "{total_bytes}");
+        assert_eq!(wait(&mut buffers, 5, 1), Err(5), "{total_bytes}");
+        assert_eq!(buffers.bytes(), 200 + waiting);
+    }
+}
+
 /// After the end of a drain, the ring has its limits and deadlines again.
 #[test]
 fn packets_that_are_not_sent_any_more_are_kept_as_before() {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::message::{
-    Acknowledge, Algorithm, Asks, Association, Binding, BufferControl, Numbers, PORT, Request, RequestFlags,
-    Update, datagram,
+    Acknowledge, Algorithm, Asks, Association, Between, Binding, BufferControl, Numbers, PORT, PreviousAgent,
+    Request, RequestFlags, Update, datagram,
 };
 use crate::pending::{Pending, Standing};
 use node::config::Interfaces;
@@ -15,6 +15,24 @@ const OWN: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 const NEW: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
 const SENDER: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 const MAC: Mac = Mac([2, 0, 0, 0, 0, 7]);
+
+/// Returns the association of the visitor with the agent.
+fn association() -> Association {
+    Association { spi: 300, algorithm: Algorithm::HmacSha256, key: auth::Key::new([0xab; 16]) }
+}
+
+/// Returns a request of the visitor, without an authentication.
+fn request(identification: u64) -> Request {
+    Request {
+        flags: RequestFlags(0),
+        lifetime: 300,
+        home: HOST,
+        home_agent: HOME_AGENT,
+        care_of: OWN,
+        identification,
+        extensions: Vec::new(),
+    }
+}
 
 /// A foreign agent with one visitor.
 struct Bench {
@@ -55,17 +73,7 @@ impl Bench {
     }
 
     fn admit(&mut self) {
-        let request = Request {
-            flags: RequestFlags(0),
-            lifetime: 300,
-            home: HOST,
-            home_agent: HOME_AGENT,
-            care_of: OWN,
-            identification: 1,
-            extensions: Vec::new(),
-        };
-        let from = SocketAddrV4::new(HOST, 434);
-        let standing = Standing::Known;
+        let (from, standing, request) = (SocketAddrV4::new(HOST, 434), Standing::Known, request(1));
         let pending = Pending { mac: MAC, from, since: self.now, number: 1, standing, ttl: 255, request };
         self.agent.admit(self.now, &pending, 300, &mut self.out).unwrap();
     }
@@ -136,10 +144,10 @@ impl Bench {
             identification: Some(self.updates),
             authentication: None,
         };
-        let key = auth::Key::new([if is_forged { 0 } else { 0xab }; 16]);
-        let ours = Association { spi: 300, algorithm: Algorithm::HmacSha256, key };
+        let ours = association();
+        let key = if is_forged { auth::Key::new([0; 16]) } else { ours.key.clone() };
         let numbers = Numbers::default();
-        update.sign(numbers.smooth_authentication, &ours, &numbers);
+        update.sign(numbers.smooth_authentication, &Association { key, ..ours }, &numbers);
         let [from, to] = [NEW, OWN].map(|address| SocketAddrV4::new(address, PORT));
         let bytes = datagram(from, to, 64, &Binding::Update(update).emit(&numbers));
         let packet = Packet { id: PacketId(99), ..Packet::new(Mac::ZERO, bytes) };
@@ -152,13 +160,26 @@ impl Bench {
     fn control(&mut self, asks: Asks, identification: u64, named: &[(Ipv4Addr, u16)]) -> Vec<String> {
         let named = named.to_vec();
         let mut message = BufferControl { asks, home: HOST, identification, named, authentication: None };
-        let key = auth::Key::new([0xab; 16]);
-        let ours = Association { spi: 300, algorithm: Algorithm::HmacSha256, key };
         let numbers = Numbers::default();
-        message.sign(&ours, &numbers);
+        message.sign(&association(), &numbers);
         let [from, to] = [HOST, OWN].map(|address| SocketAddrV4::new(address, PORT));
         let bytes = datagram(from, to, 64, &message.emit(&numbers));
         let packet = Packet { id: PacketId(98), ..Packet::new(Mac::ZERO, bytes) };
+        let rx = Rx::parse(Iface(1), PuntReason::Listen, &packet).unwrap();
+        self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
+        self.effects()
+    }
+
+    /// A request of the visitor arrives, and names a previous agent.
+    fn ask(&mut self, identification: u64, previous: Ipv4Addr) -> Vec<String> {
+        let (ours, numbers, mut asked) = (association(), Numbers::default(), request(identification));
+        asked.sign(Between::MobileHome, &ours);
+        let said = PreviousAgent::new(&asked, 30, previous, &ours, &numbers);
+        asked.extensions.push(said.extension(&numbers));
+        asked.sign(Between::MobileForeign, &ours);
+        let [from, to] = [HOST, OWN].map(|address| SocketAddrV4::new(address, PORT));
+        let mut packet = Packet::new(Mac::ZERO, datagram(from, to, 255, &asked.emit()));
+        packet.link.src = MAC;
         let rx = Rx::parse(Iface(1), PuntReason::Listen, &packet).unwrap();
         self.agent.handle(self.now, Input::Packet(rx, packet), &mut self.out);
         self.effects()
@@ -282,6 +303,22 @@ fn a_later_update_turns_the_rest() {
     let next = Ipv4Addr::new(10, 5, 0, 1);
     assert_eq!(bench.update(next, false), ["punt"]);
     assert_eq!(bench.wait(), (4, vec![format!("tunnel to {next} 2 ttl 62")]));
+}
+
+/// A request from before the departure arrives late. The packets of the agent that it names are delivered. They are not kept for the
+/// new care-of address.
+#[test]
+fn what_a_late_request_brings_is_not_sent_onward() {
+    let mut bench = Bench::new("packets = 3, drain = \"paced\"");
+    for _ in 0..2 {
+        bench.data(972, 64, None);
+    }
+    bench.updates = 5;
+    bench.flush();
+    let previous = Ipv4Addr::new(10, 5, 0, 1);
+    bench.ask(3, previous);
+    assert_eq!(bench.data_from(previous, 972, 64, None), ["link 3"]);
+    assert_eq!(bench.held(), [2]);
 }
 
 #[test]
@@ -486,6 +523,18 @@ fn packets_are_kept_from_a_request_on() {
     assert_eq!(bench.register(), ["punt"], "a renewal changes nothing");
     assert_eq!(bench.control(Asks::Stop, 6, &[]), ["kept_unwanted 2"]);
     assert_eq!(bench.data(100, 64, None), ["link 3"]);
+    assert_eq!(bench.held(), [0_u64; 0]);
+}
+
+/// A Binding Update ends the request to keep packets.
+#[test]
+fn a_visitor_that_returns_must_ask_again() {
+    let mut bench = Bench::new("when = \"request\"");
+    assert_eq!(bench.control(Asks::Keep, 5, &[]), ["punt"]);
+    bench.updates = 5;
+    assert_eq!(bench.flush(), ["route onward"]);
+    assert_eq!(bench.register(), [""; 0], "the table forwards");
+    assert_eq!(bench.data(100, 64, None), ["link 1"]);
     assert_eq!(bench.held(), [0_u64; 0]);
 }
 
