@@ -1,7 +1,7 @@
 //! Tests of agents: what they remove from relayed messages, which lifetimes they grant, and what they remember.
 
 use super::*;
-use mobile_ip::message::{ALL_ROUTERS, Solicitation};
+use mobile_ip::message::{ALL_ROUTERS, Acknowledge, Binding, BindingRequest, Numbers, Solicitation, Status};
 use node::Value;
 
 const ROUTER: Mac = Mac([2, 0, 0, 0, 0, 0x11]);
@@ -305,6 +305,39 @@ fn a_home_agent_whose_clock_was_set_back_while_it_was_down_registers_as_before()
     give(&mut agent, at(101_000), Input::Start(&boot));
     let effects = heard(&mut agent, at(102_000), UP, ROUTER, bytes(at(102_000)));
     assert_eq!(code_sent(&effects), Some(Code::Accepted), "{effects:?}");
+}
+
+/// The clock of a home agent was fast, and a correspondent has refused an Update because of its timestamp. The clock is set back:
+/// the next Update must have the new time, not one after the refused timestamp.
+#[test]
+fn a_home_agent_whose_clock_was_set_back_informs_a_correspondent_that_has_refused() {
+    const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
+    const AN_HOUR_LATER: WallTime = WallTime(WALL.0 + 3_600_000_000_000);
+    let (at, numbers) = (Instant::from_millis, Numbers::default());
+    let mut agent = home_agent(&associated("correspondents", CORRESPONDENT)).unwrap();
+    start(&mut agent);
+    heard(&mut agent, at(1000), UP, ROUTER, packet(VISITED, AGENT, &request(at(1000), HOME).emit()));
+    let told = |agent: &mut HomeAgent, now: Instant, message: Binding| {
+        let effects = heard(agent, now, UP, ROUTER, packet(CORRESPONDENT, AGENT, &message.emit(&numbers)));
+        effects.iter().find_map(|effect| {
+            let Effect::Send(None, sent) = effect else { return None };
+            match Binding::parse(ipv4::payload(&sent.bytes).get(8..)?, &numbers)? {
+                Ok(Binding::Update(update)) => update.identification,
+                _ => None,
+            }
+        })
+    };
+    let asks = BindingRequest { home: HOME, identification: 1, authentication: None };
+    let seconds = |id: Option<u64>| (id.unwrap() >> 32) - (WALL.to_ntp() >> 32);
+    give(&mut agent, at(2000), Input::Wall(AN_HOUR_LATER));
+    let fast = told(&mut agent, at(2000), Binding::Request(asks.clone()));
+    assert_eq!(seconds(fast), 3602);
+    give(&mut agent, at(3000), Input::Wall(WALL));
+    let status = Status::IDENTIFICATION;
+    let mut refusal = Acknowledge { status, home: HOME, identification: fast, authentication: None };
+    refusal.sign(numbers.route_authentication, &association(), &numbers);
+    assert_eq!(told(&mut agent, at(4000), Binding::Acknowledge(refusal)), None);
+    assert_eq!(seconds(told(&mut agent, at(5000), Binding::Request(asks))), 5);
 }
 
 /// Gives a home agent a request that a foreign agent relayed, and returns the reply.
