@@ -563,14 +563,15 @@ fn tunnelled(teller: &Teller<MobileIp>, entry: Ipv4Addr, to: &str, args: &[&str]
 }
 
 /// Returns an ICMP error about a packet of 1480 bytes of the correspondent that the home agent has tunneled to `exit`. With
-/// the argument `reverse`, it is a packet of the mobile node that the first foreign agent has tunneled.
+/// the argument `reverse`, it is a packet of the mobile node that the first foreign agent has tunneled. With `direct`, the correspondent
+/// has tunneled the packet; its source is the argument `of`.
 fn about_tunnel(error: IcmpError, exit: &str, args: &Args<'_>) -> Packet {
     let (from, to, entry) = if args.has("reverse") {
         (HOME, CORRESPONDENT, person("fa").0)
     } else if args.has("own") {
         (HOME, CORRESPONDENT, Ipv4Addr::new(10, 3, 0, 77))
     } else if args.has("direct") {
-        (CORRESPONDENT, HOME, CORRESPONDENT)
+        (args.get("of", CORRESPONDENT), HOME, CORRESPONDENT)
     } else {
         (CORRESPONDENT, HOME, HOME_AGENT)
     };
