@@ -273,6 +273,8 @@ fn numbers_that_cannot_work_are_refused() {
         Numbers { smooth_flag: 0x81, ..NUMBERS() },
         Numbers { private_flag: 0x02, ..NUMBERS() },
         Numbers { private_flag: 0, ..NUMBERS() },
+        Numbers { private_flag: 0x05, ..NUMBERS() },
+        Numbers { ip_filter: 32, ..NUMBERS() },
     ] {
         assert!(wrong.check().is_err(), "{wrong:?}");
     }

@@ -64,8 +64,7 @@ fn told(agent: &mut ForeignAgent, now: Instant, payload: &[u8]) -> Vec<Effect> {
 
 /// Returns the Binding Update of a mobile node that has left to this care-of address, signed with this key.
 pub(super) fn signed_update(now: Instant, home: Ipv4Addr, care_of: Ipv4Addr, key: &Association) -> Update {
-    let numbers = Numbers::default();
-    let mut update = Update {
+    let update = Update {
         acknowledge: true,
         minimal: false,
         gre: false,
@@ -75,6 +74,12 @@ pub(super) fn signed_update(now: Instant, home: Ipv4Addr, care_of: Ipv4Addr, key
         identification: Some(WALL.plus(now.since(Instant::ZERO)).to_ntp()),
         authentication: None,
     };
+    signed(update, key)
+}
+
+/// Returns a Binding Update with an authentication by this key.
+pub(super) fn signed(mut update: Update, key: &Association) -> Update {
+    let numbers = Numbers::default();
     update.sign(numbers.smooth_authentication, key, &numbers);
     update
 }
@@ -332,6 +337,21 @@ fn no_changed_update_ends_a_visit() {
     told(&mut agent, at(3020), &whole);
     assert_eq!(counted(&agent, "stale_update"), 1);
     assert!(agent.status().get("visitors").is_some_and(|visitors| visitors.get("10.1.0.7").is_some()));
+}
+
+/// An agent without `smooth_handoff` may have associations with mobile nodes, for their requests. A Binding Update to it ends no visit.
+#[test]
+fn without_the_option_an_update_ends_no_visit() {
+    for changes in [PROVEN.to_owned(), PROVEN.replace("smooth_handoff = true", "")] {
+        let mut agent = agent(&changes);
+        let mut asked = request(at(1000), HOME);
+        asked.sign(Between::MobileForeign, &association());
+        ask(&mut agent, at(1000), MOBILE, &asked);
+        heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&asked, AGENT));
+        told(&mut agent, at(2000), &Binding::Update(update(at(2000))).emit(&Numbers::default()));
+        let visitors = agent.status().get("visitors").cloned().unwrap();
+        assert_eq!(visitors.get("10.1.0.7").is_some(), changes != PROVEN, "{visitors:?}");
+    }
 }
 
 /// The mobile node has left and comes back. Its request waits when an Update arrives that it had sent before.

@@ -161,6 +161,18 @@ fn the_key_of_a_registration_ends_the_visit() {
     assert!(!visits(&agent));
 }
 
+/// An Update without flag A ends the visit too, and is not answered.
+#[test]
+fn an_update_is_answered_only_if_it_asks_for_that() {
+    for acknowledge in [true, false] {
+        let mut agent = agent(TAKES);
+        let key = key_of(&registers(&mut agent, 1000));
+        let update = handoffs::signed(Update { acknowledge, ..update(2000, &key) }, &key);
+        let answer = acknowledged(&told(&mut agent, 2000, update));
+        assert_eq!((visits(&agent), answer.is_some()), (false, acknowledge));
+    }
+}
+
 /// An agent without the option, and one that got no key, know no association. The mobile node is not harmed.
 #[test]
 fn without_a_key_an_update_has_no_effect() {
@@ -302,6 +314,27 @@ fn a_home_agent_gets_no_power_over_the_mobile_nodes_of_another_one() {
     assert!(!visits(&agent));
 }
 
+/// The key of a registration with one home agent does not authenticate a request to another one: packets of that home agent are not
+/// delivered before its reply.
+#[test]
+fn a_key_does_not_authenticate_a_request_to_another_home_agent() {
+    for (home_agent, is_known) in [(AGENT, true), (OTHER_HOME_AGENT, false)] {
+        let mut agent = agent(TAKES);
+        let asked = registers(&mut agent, 1000);
+        told(&mut agent, 2000, handoffs::signed_update(at(2000), HOME, HOME, &key_of(&asked)));
+        assert_eq!((visits(&agent), keys(&agent)), (false, 1));
+        let mut back = Request { home_agent, ..request(at(3000), HOME) };
+        back.extensions.clear();
+        back.sign(Between::MobileHome, &association());
+        let said = PreviousAgent::new(&back, 30, NEXT, &association(), &Numbers::default());
+        back.extensions.push(said.extension(&Numbers::default()));
+        back.sign(Between::MobileForeign, &key_of(&asked));
+        asks(&mut agent, at(3000), &back);
+        let reached = handoffs::receives_from(&mut agent, at(3001), home_agent);
+        assert_eq!(reached.is_some(), is_known, "{home_agent}");
+    }
+}
+
 /// A configured key has precedence: the mobile node uses it, and a distributed one is not kept.
 #[test]
 fn a_configured_association_has_precedence() {
@@ -366,12 +399,13 @@ fn the_keys_end_with_the_visit() {
     assert_eq!(keys(&deregistered), 0);
     let mut deleted = agent(TAKES);
     let asked = registers(&mut deleted, 1000);
-    let numbers = Numbers::default();
-    let mut delete = Update { lifetime: 0, ..update(2000, &key_of(&asked)) };
-    delete.sign(numbers.smooth_authentication, &key_of(&asked), &numbers);
+    let key = key_of(&asked);
+    let delete = handoffs::signed(Update { lifetime: 0, ..update(2000, &key) }, &key);
     told(&mut deleted, 2000, delete.clone());
     assert_eq!((visits(&deleted), keys(&deleted)), (false, 1));
-    assert!(acknowledged(&told(&mut deleted, 4000, delete.clone())).is_some());
+    give(&mut deleted, at(31_999), Input::Timeout);
+    assert_eq!(keys(&deleted), 1);
+    assert!(acknowledged(&told(&mut deleted, 31_999, delete.clone())).is_some());
     give(&mut deleted, at(32_000), Input::Timeout);
     assert_eq!(keys(&deleted), 0);
     assert!(acknowledged(&told(&mut deleted, 32_001, delete)).is_none());
