@@ -281,7 +281,7 @@ pub(crate) fn control(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Algorithm, RequestFlags};
+    use crate::message::{Algorithm, RequestFlags, Status};
 
     const HOME: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
 
@@ -347,5 +347,33 @@ mod tests {
         assert_eq!(waiting(&updates), [6, 7].map(agent), "the others forward nothing any more");
         moves(&mut updates, 65_000, 5, None);
         assert_eq!(waiting(&updates), [agent(5)], "at home");
+    }
+
+    /// The agent has refused the first of two Binding Updates, or its answer is about another mobile node: it can still accept the
+    /// second one.
+    #[test]
+    fn only_an_answer_to_the_last_update_can_refuse_the_handoff() {
+        let mut updates = UnacknowledgedUpdates::default();
+        for at in [1000, 1100] {
+            moves(&mut updates, at, 1, Some(2));
+        }
+        let one = updates.of(agent(1)).unwrap();
+        let numbers = Numbers::default();
+        let ends = |home, identification, status| {
+            let identification = Some(identification);
+            let mut message = Acknowledge { status, home, identification, authentication: None };
+            message.sign(numbers.smooth_authentication, &one.association, &numbers);
+            one.acknowledged(&message, &numbers)
+        };
+        let other = Ipv4Addr::new(10, 1, 0, 8);
+        for (home, identification, status, expected) in [
+            (HOME, 1000, Status::ACCEPTED, Ok(())),
+            (HOME, 1000, Status::RESOURCES, Err(STALE_ACKNOWLEDGE)),
+            (HOME, 1100, Status::RESOURCES, Ok(())),
+            (HOME, 1200, Status::ACCEPTED, Err(STALE_ACKNOWLEDGE)),
+            (other, 1100, Status::ACCEPTED, Err(STALE_ACKNOWLEDGE)),
+        ] {
+            assert_eq!(ends(home, identification, status), expected, "{home} {identification} {}", status.0);
+        }
     }
 }
