@@ -1,11 +1,11 @@
 //! The packets that waited for stopped hosts. A stopped host loses nothing: it takes what reached it when it continues.
 
 use crate::faults::faults;
-use crate::ledger::ends;
+use crate::ledger::{ends, owners};
 use scenario::Plan;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
-use wire::{Duration, EtherType, Iface, Instant, PacketId};
+use wire::{Cell, Duration, EtherType, Iface, Instant, Mac, Packet, PacketId};
 
 /// The longest time in which a host takes what has waited, when it continues. What comes later was still in the queue of a link.
 const CATCH_UP: Duration = Duration::from_millis(50);
@@ -21,45 +21,121 @@ pub(crate) struct Stops {
     waited: BTreeMap<Stop, BTreeSet<PacketId>>,
 }
 
+/// An ARP request of a host that waited for a stop.
+struct Asked {
+    of: HostId,
+    stop: [Instant; 2],
+    /// When the answer reached the host that had asked.
+    answered: Option<Instant>,
+}
+
+/// Follows each copy of a packet from the interface that sends it to the host that receives it.
+struct Follower {
+    times: BTreeMap<HostId, Vec<[Instant; 2]>>,
+    /// The host of each link address.
+    owners: BTreeMap<Mac, HostId>,
+    cells: BTreeMap<Cell, Duration>,
+    /// The propagation delay of the wire or cell of each interface.
+    delays: BTreeMap<(HostId, Iface), Duration>,
+    /// When the last frame with a packet from a link address reaches the other end of the link.
+    sent: BTreeMap<(PacketId, Mac), Instant>,
+    /// When each host last received a packet.
+    received: BTreeMap<(PacketId, HostId), Instant>,
+    /// The ARP requests of each host that waited for stops.
+    asked: BTreeMap<HostId, Vec<Asked>>,
+    stops: Stops,
+}
+
+impl Follower {
+    fn new(plan: &Plan, times: BTreeMap<HostId, Vec<[Instant; 2]>>) -> Self {
+        let cells = plan.cells.iter().map(|spec| (spec.cell, spec.delay)).collect();
+        Self {
+            times,
+            owners: owners(plan),
+            delays: delays(plan, &cells),
+            cells,
+            sent: BTreeMap::new(),
+            received: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            stops: Stops::default(),
+        }
+    }
+
+    fn note(&mut self, Record { at, host, what }: &Record) {
+        match what {
+            What::Up(iface, Some(cell)) => {
+                let delay = self.cells.get(cell).copied().unwrap_or_default();
+                self.delays.insert((*host, *iface), delay);
+            }
+            What::Sent(iface, packet) if *iface != Iface::HOST => {
+                self.resolve((*at, *host), packet);
+                let delay = self.delays.get(&(*host, *iface)).copied().unwrap_or_default();
+                self.sent.insert((packet.id, packet.link.src), *at + delay);
+            }
+            What::Received(iface, packet) => {
+                if *iface != Iface::HOST {
+                    self.receive((*at, *host), packet);
+                }
+                self.received.insert((packet.id, *host), *at);
+            }
+            _ => {}
+        }
+    }
+
+    /// Handles a packet that a host receives from a link. It waited if it had reached the host before a stop ended.
+    fn receive(&mut self, (at, host): (Instant, HostId), packet: &Packet) {
+        let Some(from) = self.owners.get(&packet.link.src).copied() else { return };
+        let is_arp = packet.link.kind == EtherType::ARP;
+        if is_arp && let Some(asked) = self.asked.get_mut(&host) {
+            for asked in asked.iter_mut().filter(|asked| asked.of == from) {
+                asked.answered.get_or_insert(at);
+            }
+        }
+        let Some(reached) = self.sent.get(&(packet.id, packet.link.src)).copied() else { return };
+        let waits =
+            |[_, ended]: &&[Instant; 2]| reached < *ended && *ended <= at && at.since(*ended) <= CATCH_UP;
+        let Some(stop) = self.times.get(&host).and_then(|all| all.iter().find(waits)).copied() else {
+            return;
+        };
+        self.stops.add(packet.id, reached, (host, stop));
+        if is_arp {
+            self.asked.entry(from).or_default().push(Asked { of: host, stop, answered: None });
+        }
+    }
+
+    /// Handles a packet that a host sends. If the host received it during a stop, and could send it only with the address
+    /// of the stopped host, it waited with the ARP request.
+    fn resolve(&mut self, (at, host): (Instant, HostId), packet: &Packet) {
+        let to = self.owners.get(&packet.link.dst);
+        let received = self.received.get(&(packet.id, host));
+        let (Some(all), Some(to), Some(received)) = (self.asked.get(&host), to, received) else { return };
+        let resolves = |asked: &&Asked| {
+            let is_next = asked.answered.is_some_and(|answered| at.since(answered) <= CATCH_UP);
+            asked.of == *to && is_next && (asked.stop[0]..asked.stop[1]).contains(received)
+        };
+        if let Some(Asked { of, stop, .. }) = all.iter().find(resolves) {
+            self.stops.add(packet.id, *received, (*of, *stop));
+        }
+    }
+}
+
 impl Stops {
     pub(super) fn new(plan: &Plan, records: &[Record]) -> Self {
         let times = times(records);
-        let mut stops = Self::default();
         if times.is_empty() {
-            return stops;
+            return Self::default();
         }
-        let delays = delays(plan);
-        // The host that last had each packet, and when the packet left it and reached the next host.
-        let mut last: BTreeMap<PacketId, (HostId, Instant)> = BTreeMap::new();
-        // The stops for which ARP requests of each host waited.
-        let mut asked: BTreeMap<HostId, Vec<(HostId, [Instant; 2])>> = BTreeMap::new();
+        let mut follower = Follower::new(plan, times);
         for record in records {
-            let Some((id, sent_by)) = packet(record) else { continue };
-            let (host, at) = (record.host, record.at);
-            if let Some((before, reached)) = last.get(&id).copied() {
-                // What the host had already at the begin of the stop is kept there for another reason.
-                let waits = |[begun, ended]: &&[Instant; 2]| {
-                    let is_next = *ended <= at && at.since(*ended) <= CATCH_UP;
-                    reached < *ended && is_next && (reached >= *begun || before != host)
-                };
-                let stop = times.get(&host).and_then(|all| all.iter().find(waits)).copied();
-                if let Some(stop) = stop.filter(|_| is_arp(record)) {
-                    asked.entry(before).or_default().push((host, stop));
-                }
-                // A packet whose sender waits for an answer to ARP waits with the request.
-                let resolves = |(_, [begun, ended]): &&(HostId, [Instant; 2])| {
-                    sent_by.is_some() && before == host && (*begun..*ended).contains(&reached) && *ended <= at
-                };
-                let resolved = || asked.get(&host)?.iter().find(resolves).copied();
-                if let Some((of, [begun, _])) = stop.map(|stop| (host, stop)).or_else(resolved) {
-                    stops.reached.entry(id).or_default().push(reached.max(begun));
-                    stops.waited.entry((of, begun)).or_default().insert(id);
-                }
-            }
-            let delay = sent_by.and_then(|iface| delays.get(&(host, iface))).copied().unwrap_or_default();
-            last.insert(id, (host, at + delay));
+            follower.note(record);
         }
-        stops
+        follower.stops
+    }
+
+    /// Adds a packet that reached a host during a stop, or before it.
+    fn add(&mut self, packet: PacketId, reached: Instant, (host, [begun, _]): (HostId, [Instant; 2])) {
+        self.reached.entry(packet).or_default().push(reached.max(begun));
+        self.waited.entry((host, begun)).or_default().insert(packet);
     }
 
     /// Returns all packets that waited for a stopped host.
@@ -94,24 +170,16 @@ fn times(records: &[Record]) -> BTreeMap<HostId, Vec<[Instant; 2]>> {
     times
 }
 
-/// Returns whether the packet of a record is an ARP message.
-fn is_arp(record: &Record) -> bool {
-    matches!(&record.what, What::Received(_, packet) if packet.link.kind == EtherType::ARP)
-}
-
-/// Returns the packet of a record, and the link by which it left the host.
-fn packet(record: &Record) -> Option<(PacketId, Option<Iface>)> {
-    match &record.what {
-        What::Sent(iface, packet) => Some((packet.id, Some(*iface))),
-        What::Received(_, packet) => Some((packet.id, None)),
-        What::Dropped(_, id, _) | What::Lost(_, id, _) | What::AppReceived(id) => Some((*id, None)),
-        _ => None,
-    }
-}
-
-/// Returns the propagation delay of each wire, by the interface that sends.
-fn delays(plan: &Plan) -> BTreeMap<(HostId, Iface), Duration> {
+/// Returns the propagation delay of each wire, by the interface that sends, and of the cell of each base station and of
+/// each interface at a segment.
+fn delays(plan: &Plan, cells: &BTreeMap<Cell, Duration>) -> BTreeMap<(HostId, Iface), Duration> {
     let places = ends(plan);
     let sides = plan.wires.iter().flat_map(|(ports, spec)| ports.iter().zip(spec.delay));
-    sides.filter_map(|(port, delay)| Some((*places.get(port)?, delay))).collect()
+    let wires = sides.filter_map(|(port, delay)| Some((*places.get(port)?, delay)));
+    let ports = plan.hosts.iter().flat_map(|host| &host.ports);
+    let radios = ports.filter_map(|port| {
+        let cell = port.radio.as_ref()?.cell?;
+        Some((*places.get(&port.port)?, *cells.get(&cell)?))
+    });
+    wires.chain(radios).collect()
 }

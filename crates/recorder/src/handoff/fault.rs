@@ -202,12 +202,13 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns when data of the flow were first sent that waited in this gap for the end of a fault: for a stopped host,
-    /// or behind a cut link until they passed an end of its wire, or a radio in its cell.
+    /// for an answer to ARP of a host that was down, or behind a cut link until they passed an end of its wire, or a radio
+    /// in its cell.
     pub(super) fn waits_for(&self, next: &Next<'_>, gap: Gap, fault: &Fault<'_>) -> Option<Instant> {
         if fault.is_stop() {
             return self.waits_for_stop(next, gap, fault);
         }
-        if fault.lasts() || fault.ended() > next.arrival.at || !fault.is_cut() {
+        if fault.lasts() || fault.ended() > next.arrival.at {
             return None;
         }
         let due = self.due(next, gap.last, fault.ended())?;
@@ -216,7 +217,17 @@ impl HandoffAnalysis<'_> {
             Some(ends) => ends.contains(&(r.host, iface)),
             None => self.links.is_in_cut_cell((r.host, iface), fault, r.at),
         };
+        let had = |host: HostId| {
+            let is_it = |r: &Record| {
+                r.host == host && matches!(&r.what, What::Received(_, one) if one.id == due.packet)
+            };
+            self.first(due.sent, fault.ended(), is_it).is_some()
+        };
         let is_it = |r: &Record| match &r.what {
+            // The neighbor of a host that is down waits for its answer to ARP.
+            What::Sent(_, one) if one.id == due.packet && fault.is_crash() => {
+                self.links.owner(one.link.dst) == Some(fault.host()) && had(r.host)
+            }
             What::Received(iface, one) | What::Sent(iface, one) => {
                 one.id == due.packet && is_there(r, *iface)
             }

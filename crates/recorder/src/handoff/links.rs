@@ -1,7 +1,7 @@
 //! The faults of a run, its links, and the times in which hosts had no link. They are computed once for a run.
 
 use crate::faults::{Boundary, Fault, NOT_ENDED, faults};
-use crate::ledger::ends;
+use crate::ledger::{ends, owners};
 use link::{ChangedLink, PortId};
 use scenario::Plan;
 use sim::Order;
@@ -206,12 +206,6 @@ impl<'a> Links<'a> {
 /// as before.
 pub(super) fn is_refusal(why: &str) -> bool {
     why == node::Link::UNSUPPORTED
-}
-
-/// Returns the host of each link address.
-fn owners(plan: &Plan) -> BTreeMap<Mac, HostId> {
-    let hosts = (0..).map(HostId).zip(&plan.hosts);
-    hosts.flat_map(|(id, host)| host.ports.iter().map(move |port| (port.mac, id))).collect()
 }
 
 /// Returns the cells of the base stations.

@@ -346,3 +346,65 @@ role = [{ kind = "apps/constant-rate", to = "files:9000", rate = 50, size = 200,
 role = [{ kind = "apps/sink", at = "files:9000" }]
 [host.stub]
 "#;
+
+/// A satellite cell of 256 ms behind a wire that is cut until 7 s. The agent, or the mobile node, is stopped and continues
+/// before the first packet has passed the cell. The agent keeps a copy of it, and drops the copy when it continues.
+#[test]
+fn a_stop_does_not_delay_a_packet_that_is_on_the_air() {
+    let satellite = "[cell.2]\nduplex = \"full\"\ndelay = \"256ms\"";
+    let ring = "smooth_handoff = true\nbuffer = { packets = 8 }";
+    for (host, until) in [("a", "7.5s"), ("mobile", "7.27s")] {
+        let stop = format!("stop host = \"{host}\"");
+        let outcome = run(
+            &[("[cell.2]", satellite), ("smooth_handoff = true", ring)],
+            &[("wire = \"inet\"", "6s", "7s"), (&stop, "7.06s", until)],
+        );
+        let report = crate::report::text(&outcome);
+        let names: Vec<(&str, &str)> =
+            parts(&outcome.holes[0].experience).into_iter().map(|(name, begins, _)| (name, begins)).collect();
+        assert_eq!(names, [("link", "cut of wire inet"), ("first byte", "app_sent")], "{host}: {report}");
+    }
+}
+
+/// A router waits for answers to ARP of two hosts at other links. One is stopped, and the other is down for longer.
+#[test]
+fn a_packet_waits_for_the_answer_to_arp_of_its_own_receiver() {
+    let events =
+        [("stop", "y", "5.4s"), ("crash", "x", "5.5s"), ("continue", "y", "6.8s"), ("restart", "x", "6.9s")];
+    let events = events
+        .map(|(kind, host, at)| format!("[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\nhost = \"{host}\"\n"));
+    let text = format!("{LINKS}{}", events.concat());
+    let outcome = simulate(Scenario::plan("links.toml", &text, &[], 1).unwrap()).unwrap();
+    let owners: Vec<_> = outcome.holes.iter().map(|hole| parts(&hole.experience)[0]).collect();
+    let expected = [("link", "crash of x", 900), ("link", "stop of y", 800)];
+    assert_eq!(owners, expected, "{}", crate::report::text(&outcome));
+}
+
+const LINKS: &str = r#"about = "a router with a link to each of three hosts"
+duration = "12s"
+[wire.source]
+ends = ["cor", "core"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.0.0/24"
+[wire.to-x]
+ends = ["core", "x"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.1.0/24"
+[wire.to-y]
+ends = ["core", "y"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.2.0/24"
+[host.core]
+[host.cor]
+role = [
+    { kind = "apps/constant-rate", to = "x:7000", rate = 50, size = 160, start = "6s", stop = "10s" },
+    { kind = "apps/constant-rate", to = "y:7001", rate = 50, size = 160, start = "6s", stop = "10s" },
+]
+[host.x]
+role = [{ kind = "apps/sink", at = "x:7000" }]
+[host.y]
+role = [{ kind = "apps/sink", at = "y:7001" }]
+"#;

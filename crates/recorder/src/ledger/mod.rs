@@ -20,7 +20,7 @@ mod running;
 mod seen;
 mod step;
 
-pub(crate) use places::{LinkDirection, Places, ends};
+pub(crate) use places::{LinkDirection, Places, ends, owners};
 pub use running::Running;
 
 use books::{AtHost, AtPort, Books, Links, where_lost};

@@ -27,6 +27,12 @@ pub(crate) fn ends(plan: &Plan) -> BTreeMap<PortId, End> {
     hosts.flat_map(of_host).collect()
 }
 
+/// Returns the host of each link address.
+pub(crate) fn owners(plan: &Plan) -> BTreeMap<Mac, HostId> {
+    let hosts = (0..).map(HostId).zip(&plan.hosts);
+    hosts.flat_map(|(id, host)| host.ports.iter().map(move |port| (port.mac, id))).collect()
+}
+
 /// The names of a plan's hosts and interfaces, and the wires between the interfaces.
 pub(crate) struct Places {
     names: Vec<String>,
