@@ -21,7 +21,7 @@ pub(crate) use counted::Counted;
 pub use packets::PacketEvent;
 pub(crate) use packets::Packets;
 pub(crate) use path::{Due, Sending, Wait};
-pub(crate) use seen::stopped;
+pub(crate) use seen::{is_kept, stopped};
 pub(crate) use traffic::Traffic;
 
 use scenario::Plan;

@@ -510,7 +510,7 @@ impl Seen {
 }
 
 /// Returns whether a foreign agent has dropped a copy that it had kept.
-fn is_kept(reason: &str) -> bool {
+pub(crate) fn is_kept(reason: &str) -> bool {
     KEPT_REASONS.iter().any(|kept| kept.0 == reason)
 }
 

@@ -7,7 +7,7 @@ use super::links::NOT_UP;
 use super::stages::Next;
 use crate::decode::Control;
 use crate::faults::{Boundary, Fault};
-use crate::flow::{Flow, PacketEvent, Packets, stopped};
+use crate::flow::{Flow, PacketEvent, Packets, is_kept, stopped};
 use node::Stage;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -45,12 +45,23 @@ impl HandoffAnalysis<'_> {
                     || is_its_neighbor
             }
             (_, Some(ends)) => is_cut && ends.contains(&place),
+            _ if is_kept(why) => {
+                self.links.has_radio_in_cut_cell(lost.host, fault, lost.at) && self.is_kept_unsent(lost, *id)
+            }
             _ => is_cut && self.links.is_in_cut_cell(place, fault, lost.at),
         };
         if !is_cause || lost.at < fault.begun() {
             return false;
         }
         (fault.begun()..=fault.ended()).contains(&self.stopped(lost))
+    }
+
+    /// Returns whether an agent kept a packet, and dropped it with this record, without sending it: its link was down.
+    fn is_kept_unsent(&self, lost: &Record, id: PacketId) -> bool {
+        let is_it = |record: &Record| {
+            record.host == lost.host && matches!(&record.what, What::Sent(_, packet) if packet.id == id)
+        };
+        self.first(self.stopped(lost), lost.at, is_it).is_none()
     }
 
     /// Returns whether a lost frame was for this host, or for all hosts that it could reach on its link.

@@ -158,6 +158,20 @@ fn a_wait_behind_a_cut_link_that_loses_nothing_is_a_hole() {
     assert_eq!(outcome.doubts, []);
 }
 
+/// The cell is cut while its agent keeps only the last four packets. It drops the others without sending them.
+#[test]
+fn packets_that_an_agent_drops_while_its_cell_is_cut_are_lost_by_the_cut() {
+    let kept = "smooth_handoff = true\nbuffer = { when = \"link-down\", packets = 4 }";
+    let outcome = run(&[("smooth_handoff = true", kept)], &[("cell = 2", "8.01s", "9.21s")]);
+    let report = crate::report::text(&outcome);
+    let hole = only_hole(&outcome);
+    assert!(hole.lost > 50, "{report}");
+    let owner = &hole.experience.outage().unwrap().owners[0];
+    let edges = (&*owner.begins, &*owner.ends, owner.to);
+    assert_eq!(edges, ("cut of cell 2", "restore of cell 2", Instant::from_millis(9_210)), "{report}");
+    assert_eq!(outcome.doubts, []);
+}
+
 /// The wire to the agent that the mobile node leaves is cut for 2 s, until shortly after the move. The packets before
 /// the move wait for ARP, and are dropped after it. The cut has no part in the registration by the other wire.
 #[test]

@@ -159,6 +159,12 @@ impl<'a> Links<'a> {
         cells.is_some_and(|cells| self.cell_of(place, at).is_some_and(|cell| cells.contains(&cell)))
     }
 
+    /// Returns whether a radio of a host was in a cell that this fault cuts, or tuned to such a cell.
+    pub(super) fn has_radio_in_cut_cell(&self, host: HostId, fault: &Fault<'_>, at: Instant) -> bool {
+        let mut radios = self.cells.range((host, Iface::HOST)..=(host, Iface(u16::MAX)));
+        radios.any(|(radio, _)| self.is_in_cut_cell(*radio, fault, at))
+    }
+
     /// Returns the host with this link address; `None` if there is none, for example for a broadcast.
     pub(super) fn owner(&self, address: Mac) -> Option<HostId> {
         self.owners.get(&address).copied()
