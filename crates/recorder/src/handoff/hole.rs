@@ -8,7 +8,7 @@ use super::moves::{AGENT, AGENT_LOST};
 use super::recovery::{LEAST, ends_too_early, window};
 use super::stages::{Next, add, latest, share_out};
 use crate::faults::{Boundary, Fault};
-use crate::flow::{Due, Flow, FlowEnd, PacketEvent, Packets, Wait};
+use crate::flow::{Due, Flow, FlowEnd, PacketEvent, Packets, Stops, Wait};
 use node::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
@@ -80,14 +80,15 @@ impl Gap {
 
     /// Returns whether a loss can belong to this part. With a long path, a packet can be lost long before it is due. So a
     /// packet of a stream counts if it was lost in this part, up to one `window` before it, or since the data that are
-    /// due were sent. A datagram counts if it was due, or was to arrive in this part after the `delay` of its flow.
-    fn has(&self, lost: &PacketEvent, window: Duration, delay: Option<Duration>) -> bool {
+    /// due were sent. A datagram counts if it was due, or if it waited for a stopped host in this part.
+    fn has(&self, lost: &PacketEvent, window: Duration, datagrams: Option<&Stops>) -> bool {
         let [first, newest] = self.sent;
         let since = Instant(self.due.0.saturating_sub(window.as_nanos() as u64)).min(first);
-        let is_due = match delay {
+        let is_due = match datagrams {
             None => lost.at >= since,
-            Some(delay) => {
-                (first..=newest).contains(&lost.sent) || (self.due..=self.end).contains(&(lost.sent + delay))
+            Some(stops) => {
+                let waited = || stops.has(lost.packet) && (self.due..=self.end).contains(&lost.at);
+                (first..=newest).contains(&lost.sent) || waited()
             }
         };
         let is_earlier = if self.is_pause { lost.sent <= self.end } else { lost.at <= self.end };
@@ -211,7 +212,8 @@ impl HandoffAnalysis<'_> {
                 && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
         let sent = next.and_then(|next| packets.first_sent(next.place));
         let further = held.iter().chain(self.lost_questions(flow, packets, gap));
-        let lost = if is_due { losses((flow, packets), further, gap, sent) } else { Vec::new() };
+        let lost =
+            if is_due { losses((packets, &self.traffic.stops), further, gap, sent) } else { Vec::new() };
         // A stopped host, and the queue of a link that is down, keep packets and lose none.
         let is_delayed = || next.is_some_and(|next| self.is_delayed(next, gap));
         (!lost.is_empty() || is_delayed()).then_some(lost)
@@ -474,7 +476,7 @@ fn rounds_to_zero(hole: &Hole) -> bool {
 /// acknowledgments count if the sender waited for longer than [`limit`], until the gap ended. The packets in
 /// `further` count as lost too.
 fn losses<'a>(
-    (flow, packets): (&Flow, &'a Packets),
+    (packets, stops): (&'a Packets, &Stops),
     further: impl Iterator<Item = &'a PacketEvent>,
     gap: Gap,
     next: Option<Instant>,
@@ -485,8 +487,8 @@ fn losses<'a>(
     let acks = waited.filter(is_long).map(|_| &packets.lost_acks);
     let all = packets.lost.iter().chain(further).chain(acks.into_iter().flatten());
     let window = window(packets, last);
-    let delay = (!packets.is_stream).then(|| flow.delay.map(|delay| delay.p50).unwrap_or_default());
-    let mut lost: Vec<PacketEvent> = all.filter(|lost| gap.has(lost, window, delay)).copied().collect();
+    let datagrams = Some(stops).filter(|_| !packets.is_stream);
+    let mut lost: Vec<PacketEvent> = all.filter(|lost| gap.has(lost, window, datagrams)).copied().collect();
     lost.sort_unstable();
     lost
 }

@@ -172,6 +172,23 @@ fn packets_that_an_agent_drops_while_its_cell_is_cut_are_lost_by_the_cut() {
     assert_eq!(outcome.doubts, []);
 }
 
+/// A burst fills the queue of the agent for 200 ms. Meanwhile, a wire of the source is cut for 100 ms. The packets that it
+/// loses would have arrived behind the burst, and no packet is missing while the burst passes.
+#[test]
+fn a_loss_belongs_to_the_gap_between_the_packets_before_and_after_it() {
+    let burst = r#"
+    { kind = "apps/constant-rate", to = "mobile:7001", rate = 5000, size = 1000, start = "5s", stop = "5.01s" }"#;
+    let sinks = r#"{ kind = "apps/sink", at = "mobile:7000" },
+    { kind = "apps/sink", at = "mobile:7001" }"#;
+    let replaced =
+        [(SOURCE, &*format!("{SOURCE},{burst}")), (r#"{ kind = "apps/sink", at = "mobile:7000" }"#, sinks)];
+    let outcome = run(&replaced, &[("wire = \"inet\"", "5.03s", "5.13s")]);
+    let report = crate::report::text(&outcome);
+    let flow = &outcome.flows[0];
+    assert!(flow.lost == 5 && flow.longest_stall > Duration::from_millis(150), "{report}");
+    assert_eq!(outcome.holes, [], "{report}");
+}
+
 /// The wire to the agent that the mobile node leaves is cut for 2 s, until shortly after the move. The packets before
 /// the move wait for ARP, and are dropped after it. The cut has no part in the registration by the other wire.
 #[test]
