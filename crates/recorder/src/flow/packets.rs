@@ -48,7 +48,7 @@ pub(crate) struct Packets {
     /// until each end with records was ready. `None` if no end with records requested the connection, or if the
     /// connection never opened and carried no data.
     pub(crate) opening: Option<Wait>,
-    /// When each acknowledgment of the flow's data was sent that waited for a stopped host. TCP only.
+    /// When each acknowledgment of the flow's data was sent that waited for a stopped host.
     pub(crate) waiting_acks: Vec<(Instant, PacketId)>,
     /// When each segment that opens the connection was sent, in both directions. TCP only.
     pub(crate) opened_by: Vec<(Instant, PacketId)>,

@@ -27,7 +27,7 @@ pub(super) struct Seen {
     by_ports: BTreeMap<(Transport, Port, Port), usize>,
     /// For each packet with data: the index of its path, and the begin and the end of its range in the stream.
     packets: BTreeMap<PacketId, (usize, u64, u64)>,
-    /// Segments that acknowledge data, whether or not they carry data, and segments that open a connection.
+    /// Packets that acknowledge data, whether or not they carry data, and segments that open a connection.
     acks: BTreeMap<PacketId, Ack>,
     /// For the path of the data of an end that accepted a connection: the path in the other direction.
     accepted: BTreeMap<usize, usize>,
@@ -63,9 +63,9 @@ struct Loss {
     recorded: Instant,
 }
 
-/// A segment with an acknowledgment, or one that opens a connection.
+/// A packet with an acknowledgment, or a segment that opens a connection.
 struct Ack {
-    /// The index of the path whose data the segment acknowledges, up to the position `place`. For a segment that opens
+    /// The index of the path whose data the packet acknowledges, up to the position `place`. For a segment that opens
     /// a connection: the path of the data of the end that requested it.
     path: usize,
     place: u64,
@@ -239,6 +239,9 @@ impl Seen {
             What::Sent(_, packet) if self.known.insert(packet.id) => self.note_from_role(at, host, packet),
             What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {
                 if let Some(whole) = self.fragments.arrived(*id) {
+                    if let Some(ack) = self.acks.get_mut(&whole) {
+                        ack.arrived = true;
+                    }
                     self.deliver(at, host, whole);
                 }
             }
@@ -333,7 +336,7 @@ impl Seen {
         }
         match (syn, segment.has(Flags::ACK)) {
             (true, is_answer) => self.note_opening(at, packet.id, index, is_answer.then_some((from, to))),
-            (false, true) => self.note_ack(at, packet.id, (from, to), segment.ack.0),
+            (false, true) => self.note_ack((at, packet.id), (Transport::Tcp, from, to), segment.ack.0),
             (false, false) => {}
         }
         let Some(path) = self.paths.get_mut(index) else { return };
@@ -352,9 +355,14 @@ impl Seen {
         }
     }
 
-    /// Records the acknowledgment in a segment that leaves the receiver of the data.
-    fn note_ack(&mut self, at: Instant, id: PacketId, (from, to): (SocketAddrV4, SocketAddrV4), number: u32) {
-        let Some(path) = self.find(Transport::Tcp, to, from) else { return };
+    /// Records the acknowledgment of all data before `number` in a packet that leaves the receiver of the data.
+    fn note_ack(
+        &mut self,
+        (at, id): (Instant, PacketId),
+        (transport, from, to): (Transport, SocketAddrV4, SocketAddrV4),
+        number: u32,
+    ) {
+        let Some(path) = self.find(transport, to, from) else { return };
         let Some(place) = self.paths.get(path).map(|path| path.place(number)) else { return };
         self.acks.insert(id, Ack { path, place, opens: false, sent: at, arrived: false, dropped: None });
     }
@@ -410,6 +418,13 @@ impl Seen {
         };
         let Some(sctp) = sctp else { return };
         let Some((src, dst)) = ipv4::addresses(&packet.bytes) else { return };
+        let (from, to) = (SocketAddrV4::new(src, sctp.src_port), SocketAddrV4::new(dst, sctp.dst_port));
+        for chunk in &sctp.chunks {
+            if let Chunk::Sack(sack) = chunk {
+                let next = sack.cumulative.wrapping_add(1);
+                self.note_ack((at, packet.id), (Transport::Sctp, from, to), next);
+            }
+        }
         let data: Vec<(u32, u64)> = sctp
             .chunks
             .iter()
@@ -421,7 +436,6 @@ impl Seen {
         if data.is_empty() {
             return;
         }
-        let (from, to) = (SocketAddrV4::new(src, sctp.src_port), SocketAddrV4::new(dst, sctp.dst_port));
         let Some(index) = self.path(at, Transport::Sctp, from, to) else { return };
         let Some(path) = self.paths.get_mut(index) else { return };
         path.transmit_chunks(at, packet.id, dst, &data);

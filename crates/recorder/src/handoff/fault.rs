@@ -119,8 +119,8 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns whether a part of an outage belongs to a fault that lost or delayed the packets `hindered`: this host
-    /// signalled, or the sender of the flow retransmitted, without success; or the flow waited for a question or for the
-    /// packet that ends the part.
+    /// signalled, or the sender of the flow retransmitted, without success; or the flow waited for a question, for earlier
+    /// data, or for the packet that ends the part.
     pub(super) fn is_in_vain(
         &self,
         (host, flow): (HostId, &Flow),
@@ -149,6 +149,18 @@ impl HandoffAnalysis<'_> {
                 let acks = packets.lost_acks.iter().map(|ack| (ack.sent, ack.packet));
                 sent(packets) || acks.chain(packets.opened_by.iter().copied()).any(is_hindered)
             }),
+            // The sender has switched, but waits for the acknowledgment of data that it sent before.
+            Some(Stage::PathSwitch) if packets().is_some_and(|packets| packets.is_stream) => {
+                let is_missing = |packet| {
+                    let reached = self.traffic.reached(packet, flow.to.host, Instant::ZERO);
+                    reached.is_none_or(|at| at > part.from)
+                };
+                let waits = |packets: &Packets| {
+                    let before = packets.sendings.iter().take_while(|sending| sending.at <= part.to);
+                    before.map(|sending| sending.packet).any(|id| hindered.contains(&id) && is_missing(id))
+                };
+                packets().is_some_and(waits) || self.signals_in_vain((host, flow), part, hindered)
+            }
             Some(Stage::Traffic) => {
                 packets().and_then(|packets| self.questions(flow, packets)).is_some_and(sent)
             }

@@ -366,6 +366,37 @@ fn a_stop_does_not_delay_a_packet_that_is_on_the_air() {
     }
 }
 
+/// A download over SCTP. A router is stopped, and its wire to the server is cut before it continues: the acknowledgments
+/// that waited for the router, and later ones, are lost by the cut. Then the gateway of the earlier address is stopped during
+/// a handoff, and data wait for it.
+#[test]
+fn faults_own_the_time_in_which_packets_of_sctp_are_lost_or_wait() {
+    let events = [
+        ("stop", "host = \"campus\"", "2.015s"),
+        ("continue", "host = \"campus\"", "2.715s"),
+        ("cut", "wire = \"server\"", "2.615s"),
+        ("restore", "wire = \"server\"", "3.415s"),
+        ("stop", "host = \"gateway1\"", "5.415s"),
+        ("continue", "host = \"gateway1\"", "6.215s"),
+    ];
+    let events =
+        events.map(|(kind, place, at)| format!("[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\n{place}\n"));
+    let text = format!("{}{}", include_str!("../../../../scenarios/sigma/handoff.toml"), events.concat());
+    let outcome = simulate(Scenario::plan("sctp.toml", &text, &[], 4).unwrap()).unwrap();
+    let report = crate::report::text(&outcome);
+    let hole = parts(&outcome.holes[0].experience);
+    let [("link", "stop of campus", _), ("link", "cut of wire server", cut), ("recovery", ..), ..] = hole[..]
+    else {
+        panic!("{report}")
+    };
+    assert_eq!(cut, 700, "{report}");
+    let handoff = parts(&outcome.handoffs[0].flows[0].experience);
+    assert!(
+        handoff.iter().all(|(name, begins, _)| (*name, *begins) == ("link", "stop of gateway1")),
+        "{report}"
+    );
+}
+
 /// A router waits for answers to ARP of two hosts at other links. One is stopped, and the other is down for longer.
 #[test]
 fn a_packet_waits_for_the_answer_to_arp_of_its_own_receiver() {
