@@ -22,7 +22,6 @@ pub use packets::PacketEvent;
 pub(crate) use packets::Packets;
 pub(crate) use path::{Due, Sending, Wait};
 pub(crate) use seen::{is_kept, stopped};
-pub(crate) use stops::Stops;
 pub(crate) use traffic::Traffic;
 
 use scenario::Plan;

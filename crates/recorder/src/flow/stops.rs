@@ -143,11 +143,6 @@ impl Stops {
         self.reached.keys()
     }
 
-    /// Returns whether a packet waited for a stopped host.
-    pub(crate) fn has(&self, packet: PacketId) -> bool {
-        self.reached.contains_key(&packet)
-    }
-
     /// Returns whether a packet waited for the stop of this host that began at `begun`.
     pub(crate) fn is_waiting(&self, packet: PacketId, host: HostId, begun: Instant) -> bool {
         self.waiting(host, begun).is_some_and(|all| all.contains(&packet))

@@ -8,7 +8,7 @@ use super::moves::{AGENT, AGENT_LOST};
 use super::recovery::{LEAST, ends_too_early, window};
 use super::stages::{Next, add, latest, share_out};
 use crate::faults::{Boundary, Fault};
-use crate::flow::{Due, Flow, FlowEnd, PacketEvent, Packets, Stops, Wait};
+use crate::flow::{Due, Flow, FlowEnd, PacketEvent, Packets, Wait};
 use node::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 use trace::{HostId, Record, What};
@@ -80,17 +80,19 @@ impl Gap {
 
     /// Returns whether a loss can belong to this part. With a long path, a packet can be lost long before it is due. So a
     /// packet of a stream counts if it was lost in this part, up to one `window` before it, or since the data that are
-    /// due were sent. A datagram counts if it was due, or if it waited for a stopped host in this part.
-    fn has(&self, lost: &PacketEvent, window: Duration, datagrams: Option<&Stops>) -> bool {
+    /// due were sent. A datagram counts if it was due by its order. If the data of this part waited for a fault, a datagram
+    /// also counts if it was to arrive in this part after the `delay` of its flow.
+    fn has(
+        &self,
+        lost: &PacketEvent,
+        window: Duration,
+        (is_stream, delay): (bool, Option<Duration>),
+    ) -> bool {
         let [first, newest] = self.sent;
         let since = Instant(self.due.0.saturating_sub(window.as_nanos() as u64)).min(first);
-        let is_due = match datagrams {
-            None => lost.at >= since,
-            Some(stops) => {
-                let waited = || stops.has(lost.packet) && (self.due..=self.end).contains(&lost.at);
-                (first..=newest).contains(&lost.sent) || waited()
-            }
-        };
+        let is_by_delay = || delay.is_some_and(|delay| (self.due..=self.end).contains(&(lost.sent + delay)));
+        let is_due =
+            if is_stream { lost.at >= since } else { (first..=newest).contains(&lost.sent) || is_by_delay() };
         let is_earlier = if self.is_pause { lost.sent <= self.end } else { lost.at <= self.end };
         is_due && is_earlier
     }
@@ -212,11 +214,11 @@ impl HandoffAnalysis<'_> {
                 && !(held.is_empty() && self.ends_by_random_loss(packets, [last, end])));
         let sent = next.and_then(|next| packets.first_sent(next.place));
         let further = held.iter().chain(self.lost_questions(flow, packets, gap));
-        let lost =
-            if is_due { losses((packets, &self.traffic.stops), further, gap, sent) } else { Vec::new() };
         // A stopped host, and the queue of a link that is down, keep packets and lose none.
-        let is_delayed = || next.is_some_and(|next| self.is_delayed(next, gap));
-        (!lost.is_empty() || is_delayed()).then_some(lost)
+        let is_delayed = next.is_some_and(|next| self.is_delayed(next, gap));
+        let delay = flow.delay.filter(|_| is_delayed).map(|delay| delay.p50);
+        let lost = if is_due { losses((packets, delay), further, gap, sent) } else { Vec::new() };
+        (!lost.is_empty() || is_delayed).then_some(lost)
     }
 
     /// Returns the losses of the questions that a stream answers, if the sender of a question waited for longer than
@@ -476,7 +478,7 @@ fn rounds_to_zero(hole: &Hole) -> bool {
 /// acknowledgments count if the sender waited for longer than [`limit`], until the gap ended. The packets in
 /// `further` count as lost too.
 fn losses<'a>(
-    (packets, stops): (&'a Packets, &Stops),
+    (packets, delay): (&'a Packets, Option<Duration>),
     further: impl Iterator<Item = &'a PacketEvent>,
     gap: Gap,
     next: Option<Instant>,
@@ -487,8 +489,8 @@ fn losses<'a>(
     let acks = waited.filter(is_long).map(|_| &packets.lost_acks);
     let all = packets.lost.iter().chain(further).chain(acks.into_iter().flatten());
     let window = window(packets, last);
-    let datagrams = Some(stops).filter(|_| !packets.is_stream);
-    let mut lost: Vec<PacketEvent> = all.filter(|lost| gap.has(lost, window, datagrams)).copied().collect();
+    let due = (packets.is_stream, delay);
+    let mut lost: Vec<PacketEvent> = all.filter(|lost| gap.has(lost, window, due)).copied().collect();
     lost.sort_unstable();
     lost
 }

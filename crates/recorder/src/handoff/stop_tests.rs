@@ -397,6 +397,16 @@ fn faults_own_the_time_in_which_packets_of_sctp_are_lost_or_wait() {
     );
 }
 
+/// The receiver is stopped, and then a wire is cut. The packets that the wire loses would have arrived during the stop.
+#[test]
+fn a_hole_of_a_stop_counts_the_packets_that_were_to_arrive_in_it() {
+    let outcome =
+        run(&[], &[("stop host = \"mobile\"", "6s", "6.7s"), ("wire = \"to-a\"", "6.03s", "6.65s")]);
+    let report = crate::report::text(&outcome);
+    assert!(only_hole(&outcome).lost > 25, "{report}");
+    assert_complete(&outcome);
+}
+
 /// A router waits for answers to ARP of two hosts at other links. One is stopped, and the other is down for longer.
 #[test]
 fn a_packet_waits_for_the_answer_to_arp_of_its_own_receiver() {
