@@ -36,8 +36,8 @@ pub(crate) struct Packets {
     pub(crate) offered: Vec<(u64, Instant)>,
     /// Packets of which no copy arrived, in the order in which they were lost.
     pub(crate) lost: Vec<PacketEvent>,
-    /// Datagrams that were still on their way, for example in a queue, when the run ended; in the order in which they
-    /// were sent.
+    /// Packets that were still on their way, for example in a queue, when the run ended; in the order in which they
+    /// were sent. Of a stream, acknowledgments of its data and segments that open its connection too.
     pub(crate) held: Vec<PacketEvent>,
     /// Lost acknowledgments of the flow's data, and lost segments that open its connection, in the order in which they
     /// were lost.

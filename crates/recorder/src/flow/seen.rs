@@ -159,17 +159,19 @@ impl Seen {
         lost
     }
 
-    /// Returns the datagrams of this path that did not arrive and were on their way when the run ended, with the time at
-    /// which they were first sent.
+    /// Returns the packets of this path that did not arrive and were on their way when the run ended, with the time at
+    /// which they were first sent: packets with data, acknowledgments of these data, and segments that open the connection.
     pub(super) fn held(&self, path: usize) -> Vec<PacketEvent> {
-        let is_datagram = self.paths.get(path).is_some_and(|path| path.transport == Transport::Udp);
-        let mine = self.packets.iter().filter(|(_, (of, ..))| is_datagram && *of == path).map(|(id, _)| *id);
-        let held = mine.filter(|id| self.is_under_way(*id) && !self.delivered.contains_key(id));
-        let event = |id| {
-            let (at, _) = *self.sent.get(&id)?.first()?;
-            Some(PacketEvent { at, packet: id, sent: at, recorded: at })
+        let mine = self.packets.iter().filter(|(_, (of, ..))| *of == path).map(|(id, _)| *id);
+        let data = mine.filter(|id| self.is_under_way(*id) && !self.delivered.contains_key(id));
+        let data = data.filter_map(|id| Some((id, self.sent.get(&id)?.first()?.0)));
+        let is_acks = |(id, ack): &(&PacketId, &Ack)| {
+            let is_its = ack.path == path || self.opens(ack, path);
+            is_its && !ack.arrived && ack.dropped.is_none() && self.held.contains_key(*id)
         };
-        held.filter_map(event).collect()
+        let acks = self.acks.iter().filter(is_acks).map(|(id, ack)| (*id, ack.sent));
+        let event = |(packet, at)| PacketEvent { at, packet, sent: at, recorded: at };
+        data.chain(acks).map(event).collect()
     }
 
     /// Returns the lost acknowledgments of this path's data, and the lost segments that open its connection.

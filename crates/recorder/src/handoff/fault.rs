@@ -98,12 +98,18 @@ impl HandoffAnalysis<'_> {
         Cow::Owned(lost.filter_map(id).collect())
     }
 
-    /// Returns the datagrams that waited for a fault when the run ended: for a stopped host, or behind a cut link.
-    /// The fault overlaps this range and did not end.
-    pub(super) fn held_by_faults(&self, packets: &Packets, [from, to]: [Instant; 2]) -> Vec<PacketEvent> {
+    /// Returns the packets of a flow, and of the questions that it answers, that waited for a fault when the run ended: for
+    /// a stopped host, or behind a cut link. The fault overlaps this range and did not end.
+    pub(super) fn held_by_faults(
+        &self,
+        (flow, packets): (&Flow, &Packets),
+        [from, to]: [Instant; 2],
+    ) -> Vec<PacketEvent> {
+        let questions = self.questions(flow, packets).into_iter().flat_map(|questions| &questions.held);
+        let held: Vec<&PacketEvent> = packets.held.iter().chain(questions).collect();
         let mut open = self.links.faults(from, to);
         open.retain(Fault::lasts);
-        if open.is_empty() || packets.held.is_empty() {
+        if open.is_empty() || held.is_empty() {
             return Vec::new();
         }
         let waits = |record: &Record| match record.what {
@@ -115,7 +121,7 @@ impl HandoffAnalysis<'_> {
         };
         let waiting: BTreeSet<PacketId> =
             self.between(from, Instant::NEVER).iter().filter_map(waits).collect();
-        packets.held.iter().filter(|held| waiting.contains(&held.packet)).copied().collect()
+        held.into_iter().filter(|held| waiting.contains(&held.packet)).copied().collect()
     }
 
     /// Returns whether a part of an outage belongs to a fault that lost or delayed the packets `hindered`: this host

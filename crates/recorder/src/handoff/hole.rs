@@ -205,7 +205,8 @@ impl HandoffAnalysis<'_> {
         gap: Gap,
     ) -> Option<Vec<PacketEvent>> {
         let Gap { last, due, end, is_pause, .. } = gap;
-        let held = if next.is_none() { self.held_by_faults(packets, [last, end]) } else { Vec::new() };
+        let held =
+            if next.is_none() { self.held_by_faults((flow, packets), [last, end]) } else { Vec::new() };
         let is_too_early = flow.ended.is_none() && ends_too_early(packets, due, end);
         let is_due = next.is_some()
             || is_pause
