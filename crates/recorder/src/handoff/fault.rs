@@ -12,10 +12,13 @@ use node::Stage;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use trace::{EventKind, HostId, Record, What};
-use wire::{Duration, EtherType, Iface, Instant, Packet, PacketId};
+use wire::{Duration, EtherType, Iface, Instant, Ipv4Addr, Packet, PacketId};
 
 /// The longest time for which a packet waits for an answer to ARP.
 const ARP: Duration = Duration::from_secs(4);
+
+/// The mark of a previous agent that has been notified of the new path.
+const NOTIFIED: &str = "care_of_learnt";
 
 /// Data for which the receiver waited: a packet, and when the data were first sent.
 struct Due {
@@ -183,23 +186,35 @@ impl HandoffAnalysis<'_> {
         // Agents notify each other and the sender of the flow of a new path. Only the sender has to know it, and the agent
         // whose knowledge ends this part.
         let knowing = [Some(flow.from.host), Some(flow.to.host), part.hosts.map(|(_, last)| last)];
+        // A previous agent learns the new path from the agent of the new place. It does not need the home agent.
+        let unneeded = part
+            .hosts
+            .filter(|_| part.ends == NOTIFIED)
+            .and_then(|(_, last)| self.home_agent(host).filter(|home| *home != last));
+        let is_needed = |end: Ipv4Addr| unneeded.is_none() || self.owners.get(&end).copied() != unneeded;
         let is_signal = |packet: &Packet| {
             Control::of(packet).is_some_and(|control| {
                 let is_for = || knowing.contains(&self.owners.get(&control.dst).copied());
                 self.owners.get(&control.about) == Some(&host)
+                    && is_needed(control.src)
+                    && is_needed(control.dst)
                     && (!control.is_of_route_optimization()
                         || (self.owners.contains_key(&control.dst) && is_for()))
             })
         };
         // A node that has a signal to forward may have to ask for the address of its neighbor first.
         let mut nodes = BTreeSet::from([host]);
+        let asks = |packet: &Packet| {
+            let message = wire::arp::Message::parse(&packet.bytes);
+            packet.link.kind == EtherType::ARP && message.is_ok_and(|asks| is_needed(asks.target))
+        };
         self.between(part.from, part.to).iter().any(|record| match &record.what {
             What::Received(iface, packet) if *iface != Iface::HOST && is_signal(packet) => {
                 nodes.insert(record.host);
                 false
             }
             What::Sent(iface, packet) if *iface != Iface::HOST && hindered.contains(&packet.id) => {
-                is_signal(packet) || (packet.link.kind == EtherType::ARP && nodes.contains(&record.host))
+                is_signal(packet) || (nodes.contains(&record.host) && asks(packet))
             }
             _ => false,
         })

@@ -6,6 +6,7 @@
 //! node has left sends onward. So different senders have the new route at different times.
 
 use super::analysis::{HandoffAnalysis, is_registered, text};
+use mobile_ip::mark::HOME_AGENT;
 use node::{Mark, Span, Stage};
 use std::collections::BTreeMap;
 use trace::{HostId, Record, What};
@@ -226,6 +227,12 @@ impl<'a> HandoffAnalysis<'a> {
             })
         };
         places().rev().find(is_left).or_else(|| places().next_back())
+    }
+
+    /// Returns the home agent of a mobile node; `None` if the mobile node never registered.
+    pub(super) fn home_agent(&self, host: HostId) -> Option<HostId> {
+        let is_home = |r: &&Record| matches!(&r.what, What::Marked(mark) if mark.role == HOME_AGENT);
+        self.routes_to(host, Instant::ZERO, Instant::NEVER).find(is_home).map(|record| record.host)
     }
 
     /// Returns the records from `from` to `until` that change a route to `host`.
