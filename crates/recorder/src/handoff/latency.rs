@@ -77,9 +77,9 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns the record of the first mapping to the host's new place. Nodes below a crossover change their mapping
-    /// before the crossover, so this is its last change. A home agent may bind the same care-of address several times,
-    /// for example after the lifetime of a registration ended: the path worked from the first time on. Returns `None` if
-    /// the home agent had this binding before the cut.
+    /// before the crossover, so this is its last change. An agent may bind the same care-of address several times, for
+    /// example after the lifetime of a registration ended, or if a mobile node repeats a notification: the path worked from
+    /// the first time on. Returns `None` if the home agent had this binding before the cut.
     fn mapped(&self, host: HostId, cut: Instant, until: Instant) -> Option<&Record> {
         let is_agents =
             |mark: &Mark| mark.role == mobile_ip::mark::HOME_AGENT && mark.span == Some(REGISTERED);
@@ -87,13 +87,14 @@ impl HandoffAnalysis<'_> {
             .elsewhere(host, cut, until, is_agents)
             .or_else(|| self.elsewhere(host, cut, until, |mark| mark.span == Some(REGISTERED)))?;
         let What::Marked(mark) = &last.what else { return Some(last) };
-        if mark.role != mobile_ip::mark::HOME_AGENT {
+        let is_home = mark.role == mobile_ip::mark::HOME_AGENT;
+        if !is_home && text(mark, "care_of").is_none() {
             return Some(last);
         }
         let same = |other: &Mark| other.name == mark.name && text(other, "care_of") == text(mark, "care_of");
         let is_its = |r: &&Record| match &r.what {
-            What::Marked(mark) => {
-                mark.role == mobile_ip::mark::HOME_AGENT && self.is_about(mark, "host", host)
+            What::Marked(other) => {
+                r.host == last.host && other.role == mark.role && self.is_about(other, "host", host)
             }
             _ => false,
         };
@@ -103,7 +104,7 @@ impl HandoffAnalysis<'_> {
             .rev()
             .filter(|r| r.at < cut)
             .find(|r| is_its(r) && matches!(&r.what, What::Marked(mark) if PLACES.contains(&mark.name)));
-        if matches!(before.map(|r| &r.what), Some(What::Marked(mark)) if same(mark)) {
+        if is_home && matches!(before.map(|r| &r.what), Some(What::Marked(mark)) if same(mark)) {
             return None;
         }
         self.between(cut, last.at)
