@@ -112,7 +112,13 @@ impl<'a> HandoffAnalysis<'a> {
         let is_sent = next.packets.first_sent(next.place).is_some_and(|sent| sent < end.0);
         let waits =
             || next.packets.waited([back.0, end.0], None).is_some_and(|wait| wait.span() > Duration::ZERO);
-        if next.packets.is_stream && (is_sent || waits()) {
+        if let Some(asked) = self.question_awaited(next, end.0) {
+            if asked.0 > back.0 {
+                add(&mut stages, Stage::Traffic, [Some(back.clone()), Some(asked.clone())]);
+            }
+            let begin = if asked.0 > back.0 { asked } else { back };
+            add(&mut stages, Stage::Recovery, [Some(begin), Some(end)]);
+        } else if next.packets.is_stream && (is_sent || waits()) {
             add(&mut stages, Stage::Recovery, [Some(back), Some(end)]);
         } else {
             let limit = end.0;

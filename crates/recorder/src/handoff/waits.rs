@@ -92,6 +92,21 @@ impl HandoffAnalysis<'_> {
         is_again.then(|| (arrival.at, reverse.to.host, "question_arrived".to_owned()))
     }
 
+    /// Returns when the question was sent for which the sender of an answer waited at `end`, if it had to be retransmitted.
+    pub(super) fn question_awaited(&self, next: &Next<'_>, end: Instant) -> Option<Boundary> {
+        self.questions(next.flow, next.packets)?;
+        let (reverse, packets) = self.reverse(next.flow)?;
+        let (earlier, later) =
+            reverse.arrivals.split_at(reverse.arrivals.partition_point(|one| one.at <= end));
+        let place = earlier.iter().map(|arrival| arrival.bytes).sum();
+        let asked = packets.first_sent(place).filter(|asked| *asked <= end)?;
+        let until = later.first().map_or(Instant::NEVER, |arrival| arrival.at);
+        let repeats =
+            |sending: &crate::flow::Sending| !sending.is_new && (asked..=until).contains(&sending.at);
+        let is_again = packets.sendings.iter().any(repeats);
+        is_again.then(|| (asked, reverse.from.host, "question_sent".to_owned()))
+    }
+
     /// Returns the stream in the reverse direction of the same connection, or `None` if there is none.
     pub(super) fn reverse(&self, flow: &Flow) -> Option<(&Flow, &Packets)> {
         let ports = |end: End| (end.host, end.at.port());
