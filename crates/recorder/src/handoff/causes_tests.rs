@@ -368,7 +368,7 @@ fn an_address_that_is_begun_before_the_cut_owns_what_is_left_of_it() {
 /// host's data waits for this answer, and then for the answer to the change of the path.
 #[test]
 fn the_answer_to_a_change_of_the_path_owns_what_the_host_waits_for_it() {
-    use node::Stage::{FirstByte, PathSwitch, Registration};
+    use node::Stage::{PathSwitch, Registration};
     let text = ASKS
         .replace(r#"["2s", -50], ["2.5s", -96]]"#, r#"["2.1s", -50], ["2.1s", -120]]"#)
         .replace(r#"["1.5s", -96], ["2s", -60], ["2.5s", -50]]"#, r#"["2s", -96], ["2s", -50]]"#)
@@ -384,7 +384,7 @@ fn the_answer_to_a_change_of_the_path_owns_what_the_host_waits_for_it() {
     assert_eq!(asks[0].experience, super::Experience::None, "{handoff:?}");
     let outage = answers[0].experience.outage().unwrap_or_else(|| panic!("{handoff:?}"));
     let stages: Vec<_> = outage.owners.iter().map(|owner| owner.stage).collect();
-    assert_eq!(stages, [Some(Registration), Some(PathSwitch), Some(FirstByte)], "{outage:?}");
+    assert_eq!(stages, [Some(Registration), Some(PathSwitch)], "{outage:?}");
     assert!(outage.unexplained().is_zero(), "{outage:?}");
 }
 

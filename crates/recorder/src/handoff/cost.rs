@@ -177,7 +177,6 @@ impl HandoffAnalysis<'_> {
         // A flow that was idle at the next cut has no outage of the next handoff, so the causes are computed here.
         let theirs = theirs.unwrap_or_else(|| self.owners(host, next.cut, later, index, ending));
         owners.extend(share_out(next.cut, to, theirs));
-        owners.retain(|owner| owner.to > owner.from || owner.stage.is_some());
         owners
     }
 

@@ -363,7 +363,6 @@ impl<'a> HandoffAnalysis<'a> {
         self.wait(back.clone(), &sent, next, &mut stages);
         let begin = back.filter(|back| delayed && back.0 > sent.0).unwrap_or(sent);
         first_byte(begin, next, &mut stages);
-        stages.retain(|owner| owner.to > owner.from);
         stages
     }
 
@@ -474,7 +473,7 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
     for mut owner in stages {
         owner.from = owner.from.max(at);
         owner.to = owner.to.min(to);
-        if owner.to < owner.from {
+        if owner.to <= owner.from {
             continue;
         }
         if owner.from > at {
@@ -511,7 +510,7 @@ fn divide(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
     let mut parts = Vec::new();
     let mut rest = owner;
     for [gone, back] in away {
-        if back.0 <= rest.from || gone.0 >= rest.to {
+        if back.0 <= rest.from || gone.0 >= rest.to || rest.from >= rest.to {
             continue;
         }
         if gone.0 > rest.from {
