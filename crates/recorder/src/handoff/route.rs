@@ -60,6 +60,18 @@ pub(super) enum Switched<'a> {
     },
 }
 
+impl Switched<'_> {
+    /// Returns when the sender had the new path; `None` if no record shows it.
+    pub(super) fn ready(&self) -> Option<Instant> {
+        let ready = match self {
+            Self::Earlier => None,
+            Self::Agent { mapped, .. } => *mapped,
+            Self::Sender { ready, .. } => *ready,
+        };
+        ready.map(|record| record.at)
+    }
+}
+
 /// Where the packets of one sender for one mobile node are sent.
 #[derive(Default)]
 struct Places {

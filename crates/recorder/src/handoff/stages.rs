@@ -4,8 +4,9 @@
 use super::analysis::{HandoffAnalysis, begin, is_lost, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
+use super::links::NOT_UP;
 use super::route::{Departure, Switched};
-use crate::faults::Boundary;
+use crate::faults::{Boundary, NOT_ENDED};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
 use trace::{HostId, Record, What};
@@ -174,16 +175,24 @@ impl<'a> HandoffAnalysis<'a> {
             self.first(cut, until, |r| here(r) && counts(r) && (is_lost(r) || self.tuned(r).is_some()));
         let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
         let to = until;
+        let linked = up.map(|r| r.at);
         let up = up.map(|r| (r.at, r.host, "up".into()));
         add(&mut stages, Stage::Link, [gone.map(|r| (r.at, r.host, why(r).into())), up.or_else(last)]);
-        for stage in [Stage::Detection, Stage::Address] {
-            let begin = self.begin(host, cut, to, stage);
-            let end = self.edge(host, cut, to, Span::Ends(stage), true);
-            add(&mut stages, stage, [named(begin), named(end).or_else(last)]);
-        }
         let switched = self.switched(host, [cut, to], departure);
+        let ready = switched.ready().unwrap_or(to);
+        for stage in [Stage::Detection, Stage::Address] {
+            let times = self.times(host, [cut, to, ready], stage);
+            for [begin, end] in times {
+                add(&mut stages, stage, [named(begin), named(end).or_else(last)]);
+            }
+        }
         if !matches!(switched, Switched::Earlier) {
-            self.register(host, [cut, to], &switched, last(), &mut stages);
+            let mut registration = Vec::new();
+            self.register(host, [cut, to], &switched, last(), (&stages, &mut registration));
+            // A host that loses its link again has to begin again.
+            let mut lost = self.links.own_link_lost(host, linked.unwrap_or(cut), ready);
+            lost.retain(|[gone, back]| linked.is_some_and(|linked| gone.0 >= linked) && back.2 != NOT_UP);
+            stages.extend(registration.into_iter().flat_map(|owner| divide(owner, &lost)));
         }
         match switched {
             Switched::Agent { switch, is_crossed, .. } => (stages, switch, is_crossed),
@@ -191,26 +200,56 @@ impl<'a> HandoffAnalysis<'a> {
         }
     }
 
-    /// Adds the registration: until an agent has the new path, and then until the sender has it. A part without an end lasts
-    /// until `last`.
+    /// Adds the registration after the stages `before`: until an agent has the new path, and then until the sender has it. A
+    /// part without an end lasts until `last`.
     fn register(
         &self,
         host: HostId,
         [cut, to]: [Instant; 2],
         switched: &Switched<'_>,
         last: Option<Boundary>,
-        stages: &mut Vec<Owner>,
+        (before, stages): (&[Owner], &mut Vec<Owner>),
     ) {
         let announced = self.begin(host, cut, to, Stage::Registration);
-        let begins = self.registration_begins(host, latest(stages), named(announced));
+        let begins = self.registration_begins(host, latest(before), named(announced));
         let (agent, sender) = match switched {
             Switched::Agent { mapped, .. } => (named(*mapped).or(last), None),
             Switched::Sender { mapped, ready } => (named(*mapped), named(*ready).or(last)),
             Switched::Earlier => (None, None),
         };
         add(stages, Stage::Registration, [begins.clone(), agent.clone()]);
-        let waits = agent.or(begins).or_else(|| latest(stages)).unwrap_or((cut, host, "cut".to_owned()));
+        let waits = agent.or(begins).or_else(|| latest(before)).unwrap_or((cut, host, "cut".to_owned()));
         add(stages, Stage::Registration, [Some(waits), sender]);
+    }
+
+    /// Returns the records that begin and end each time of a stage that began until `ready`, when the path was switched. The
+    /// path did not need a later time, for example after the host lost its link again. The last time may have no end.
+    fn times(
+        &self,
+        host: HostId,
+        [cut, to, ready]: [Instant; 3],
+        stage: Stage,
+    ) -> Vec<[Option<&'a Record>; 2]> {
+        let mut times = Vec::new();
+        let Some(mut begin) = self.begin(host, cut, to, stage) else { return times };
+        let mut end = None;
+        for record in self.between(begin.at.max(cut), to) {
+            let What::Marked(mark) = &record.what else { continue };
+            if record.host != host && !self.is_about(mark, "host", host) {
+                continue;
+            }
+            if mark.span == Some(Span::Ends(stage)) {
+                end = Some(record);
+            } else if mark.span == Some(Span::Begins(stage)) && end.is_some() {
+                if record.at > ready {
+                    break;
+                }
+                times.push([Some(begin), end.take()]);
+                begin = record;
+            }
+        }
+        times.push([Some(begin), end]);
+        times
     }
 
     /// Returns the record that begins a stage. If the first event of the stage after the cut is an end at the host
@@ -518,8 +557,13 @@ fn divide(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
             let ends = if hosts.is_some() { gone.2.clone() } else { String::new() };
             parts.push(Owner { to: gone.0, ends, hosts, ..rest.clone() });
         }
-        let (from, to) = (rest.from.max(gone.0), rest.to.min(back.0));
-        let edges = [(from, gone.1, gone.2.clone()), (to, back.1, back.2.clone())];
+        let from = rest.from.max(gone.0);
+        let (to, ends) = match &*back.2 {
+            ends if back.0 <= rest.to => (back.0, ends),
+            "up" | NOT_UP => (rest.to, NOT_UP),
+            _ => (rest.to, NOT_ENDED),
+        };
+        let edges = [(from, gone.1, gone.2.clone()), (to, back.1, ends.to_owned())];
         add(&mut parts, Stage::Link, edges.map(Some));
         let begins = if rest.hosts.is_some() { back.2.clone() } else { String::new() };
         let hosts = rest.hosts.map(|(_, there)| (back.1, there));
