@@ -90,6 +90,8 @@ mod fault_tests;
 #[cfg(test)]
 mod hole_tests;
 #[cfg(test)]
+mod overlap_tests;
+#[cfg(test)]
 mod stop_tests;
 #[cfg(test)]
 mod tests;
