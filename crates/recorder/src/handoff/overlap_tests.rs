@@ -139,3 +139,28 @@ fn a_part_that_is_shorter_than_its_fault_does_not_end_with_it() {
         assert!(stopped.len() > 1 && ends.into_iter().all(is_end), "{report}");
     }
 }
+
+/// Both ends of a flow move at the same time. The new agent of one of them is stopped, and the other end waits for it.
+#[test]
+fn a_fault_that_delays_the_detection_of_the_other_end_owns_the_wait_for_it() {
+    let other = r#"[host.other]
+address = "10.1.0.8"
+role = [
+    { kind = "mobile-ip/mobile-node" },
+    { kind = "apps/roam", start = "b", moves = [{ at = "6s", to = "a" }] },
+    { kind = "apps/request-server", at = "other:8000" },
+]
+[host.core]"#;
+    let stop = [("stop host = \"a\"", "5.9s", "6.7s")];
+    let further = [("to = \"cor:8000\"", "to = \"other:8000\""), MOVES, (HOST, other)];
+    let outcome = asks(r#"every = "100ms", answer = 3000"#, &further, &stop);
+    let report = crate::report::text(&outcome);
+    assert_eq!(outcome.handoffs.len(), 2, "{report}");
+    for handoff in &outcome.handoffs {
+        for cost in handoff.flows.iter().filter(|cost| cost.experience != Experience::None) {
+            let stopped = parts(&cost.experience).into_iter().filter(|(_, begins, _)| begins == "stop of a");
+            let stopped: u64 = stopped.map(|(.., ms)| ms).sum();
+            assert!((660..=700).contains(&stopped), "{report}");
+        }
+    }
+}

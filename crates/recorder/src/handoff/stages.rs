@@ -72,14 +72,20 @@ impl<'a> HandoffAnalysis<'a> {
         let can_be_own = |owner: &Owner| matches!(owner.stage, None | Some(Stage::Detection));
         let own = self.links.own_link_lost(host, first.from, last.to);
         let by_own = |owner: Owner| if can_be_own(&owner) { divide(owner, &own) } else { vec![owner] };
-        let owners = owners.into_iter().flat_map(|owner| split(owner, &away)).flat_map(by_own);
         // An event of the scenario explains the parts during the event that have no other cause. It also explains the parts
         // in which the host signalled, or the sender of the flow retransmitted, and the event lost or delayed these packets.
         let hindered: Vec<_> = faults.iter().map(|fault| (fault, self.hindered_by(fault))).collect();
-        let in_vain = |owner: &Owner| -> Vec<[Boundary; 2]> {
+        let hinders = |host: HostId, owner: &Owner| -> Vec<[Boundary; 2]> {
             let its = hindered.iter().filter(|(_, packets)| self.is_in_vain((host, flow), owner, packets));
             its.map(|(fault, _)| fault.edges.clone()).collect()
         };
+        let in_vain = |owner: &Owner| hinders(host, owner);
+        // The host also waits while an event delays the detection at the other end.
+        let detection = self.detection(other, [first.from, last.to]);
+        let delays = |owner: Owner| divide(owner.clone(), &hinders(other, &owner));
+        let delayed: Vec<_> = detection.into_iter().flat_map(delays).filter_map(link_edges).collect();
+        let owners = owners.into_iter().flat_map(|owner| split(owner, &away));
+        let owners = owners.flat_map(|owner| split(owner, &delayed)).flat_map(by_own);
         let by_event = |owner: Owner| match owner.stage {
             None => split(owner, &ordered),
             Some(
@@ -220,6 +226,16 @@ impl<'a> HandoffAnalysis<'a> {
         add(stages, Stage::Registration, [begins.clone(), agent.clone()]);
         let waits = agent.or(begins).or_else(|| latest(before)).unwrap_or((cut, host, "cut".to_owned()));
         add(stages, Stage::Registration, [Some(waits), sender]);
+    }
+
+    /// Returns the times of detection of a host.
+    fn detection(&self, host: HostId, [from, to]: [Instant; 2]) -> Vec<Owner> {
+        let mut all = Vec::new();
+        for [begin, end] in self.times(host, [from, to, to], Stage::Detection) {
+            let end = named(end).unwrap_or_else(|| (to, host, "next_handoff".to_owned()));
+            add(&mut all, Stage::Detection, [named(begin), Some(end)]);
+        }
+        all
     }
 
     /// Returns the records that begin and end each time of a stage that began until `ready`, when the path was switched. The
@@ -534,6 +550,12 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
         owners.push(nobody(at, to));
     }
     owners
+}
+
+/// Returns the events that begin and end a part with the cause link; `None` for any other part.
+fn link_edges(owner: Owner) -> Option<[Boundary; 2]> {
+    let (here, there) = owner.hosts.filter(|_| owner.stage == Some(Stage::Link))?;
+    Some([(owner.from, here, owner.begins), (owner.to, there, owner.ends)])
 }
 
 /// Divides a part in which the host only waited, or which has no cause: the times `away` become separate parts with the
