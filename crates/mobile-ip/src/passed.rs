@@ -1,6 +1,7 @@
 //! The packets that an agent has forwarded, to find those that come back.
 
-use wire::{Duration, Instant, PacketId, identity};
+use wire::ipv4::Header;
+use wire::{Duration, Instant, Ipv4Addr, PacketId, identity};
 
 /// The number of groups of places for packets (not from an RFC). The identity of a packet chooses the group.
 const GROUPS: usize = 2048;
@@ -10,10 +11,28 @@ const PLACES: usize = 8;
 /// How long a packet is recognized (not from an RFC). Later, an equal packet is another one.
 const AGE: Duration = Duration::from_secs(10);
 
+/// What the copies of one packet have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Name {
+    packet: PacketId,
+    /// The identification of the header. Two equal UDP datagrams have the same [`PacketId`].
+    number: u16,
+    /// The source of the tunnel, if only packets out of the same tunnel are compared.
+    entry: Ipv4Addr,
+}
+
+impl Name {
+    /// Returns the place of the group of this packet.
+    const fn group(self) -> usize {
+        let further = mixed((self.number as u64) << 32 | self.entry.to_bits() as u64);
+        (mixed(self.packet.0 ^ further >> 32) >> 32) as usize % GROUPS
+    }
+}
+
 /// A packet that was forwarded.
 #[derive(Clone, Copy, Debug)]
 struct Sighting {
-    packet: PacketId,
+    packet: Name,
     /// Its largest time to live.
     ttl: u8,
     at: Instant,
@@ -24,20 +43,22 @@ struct Sighting {
 pub(crate) struct Passed(Vec<[Option<Sighting>; PLACES]>);
 
 impl Passed {
-    /// Returns whether this packet was seen before with a larger time to live, and notes the packet.
-    pub(crate) fn has_come_back(&mut self, now: Instant, packet: &[u8], ttl: u8) -> bool {
+    /// Returns whether this packet was seen before with a larger time to live, and notes the packet. Only packets with the same
+    /// `entry` are compared. Equal UDP datagrams with the identification 0 cannot be told apart: they count as one packet.
+    pub(crate) fn has_come_back(&mut self, now: Instant, entry: Ipv4Addr, packet: &[u8], ttl: u8) -> bool {
         if self.0.is_empty() {
             self.0 = vec![[None; PLACES]; GROUPS];
         }
-        let id = identity(packet);
-        let Some(group) = self.0.get_mut((mixed(id.0) >> 32) as usize % GROUPS) else { return false };
+        let number = Header::parse(packet).map_or(0, |(header, _)| header.id);
+        let id = Name { packet: identity(packet), number, entry };
+        let Some(group) = self.0.get_mut(id.group()) else { return false };
         let is_old = |place: &Option<Sighting>| place.is_none_or(|before| now >= before.at + AGE);
         let same = group.iter().position(|place| place.is_some_and(|before| before.packet == id));
         let before = same.and_then(|at| *group.get(at)?).filter(|before| now < before.at + AGE);
         if before.is_some_and(|before| ttl < before.ttl) {
             return true;
         }
-        let random = || (mixed(id.0 ^ u64::from(ttl)) >> 32) as usize % PLACES;
+        let random = || (mixed(id.packet.0 ^ u64::from(ttl)) >> 32) as usize % PLACES;
         let at = same.or_else(|| group.iter().position(is_old)).unwrap_or_else(random);
         if let Some(place) = group.get_mut(at) {
             *place = Some(Sighting { packet: id, ttl, at: now });
@@ -54,7 +75,9 @@ const fn mixed(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{Ipv4Addr, SocketAddrV4, udp};
+    use wire::{SocketAddrV4, udp};
+
+    const ANY: Ipv4Addr = Ipv4Addr::UNSPECIFIED;
 
     fn packet(number: u32) -> Vec<u8> {
         let [from, to] = [1, 2].map(|last| SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, last), 9));
@@ -68,7 +91,7 @@ mod tests {
         let mut forwarded = 0;
         while !left.is_empty() {
             left.retain_mut(|(number, ttl)| {
-                let is_found = passed.has_come_back(Instant::ZERO, &packet(*number), *ttl);
+                let is_found = passed.has_come_back(Instant::ZERO, ANY, &packet(*number), *ttl);
                 forwarded += u32::from(!is_found);
                 *ttl -= 1;
                 !is_found && *ttl > 0
@@ -87,10 +110,35 @@ mod tests {
     #[test]
     fn an_equal_packet_after_ten_seconds_is_another_one() {
         let mut passed = Passed::default();
-        let mut sees =
-            |seconds: u64, ttl| passed.has_come_back(Instant::from_millis(seconds * 1000), &packet(1), ttl);
+        let mut sees = |seconds: u64, ttl| {
+            passed.has_come_back(Instant::from_millis(seconds * 1000), ANY, &packet(1), ttl)
+        };
         assert_eq!([sees(0, 60), sees(1, 60), sees(2, 61)], [false; 3], "it did not lose a hop");
         assert_eq!([sees(3, 60), sees(11, 59)], [true; 2]);
         assert_eq!([sees(12, 60), sees(13, 59)], [false, true]);
+    }
+
+    /// Keepalives are equal datagrams. Another path, or another host, may take more hops.
+    #[test]
+    fn equal_datagrams_with_other_identifications_are_other_packets() {
+        let mut passed = Passed::default();
+        let mut sees = |number: u16, ttl| {
+            let (header, payload) = Header::parse(&packet(1)).map(|(h, p)| (h, p.to_vec())).unwrap();
+            passed.has_come_back(Instant::ZERO, ANY, &Header { id: number, ..header }.emit(&payload), ttl)
+        };
+        assert_eq!([sees(1, 64), sees(2, 62), sees(0, 62), sees(3, 60)], [false; 4]);
+        assert_eq!([sees(1, 62), sees(2, 60), sees(0, 60)], [true; 3], "each of them has come back");
+        // However many there are, each is found.
+        assert!((4..4000).all(|number| !sees(number, 64)));
+        assert!((4..4000).filter(|number| sees(*number, 61)).count() > 3900);
+    }
+
+    #[test]
+    fn a_packet_of_another_entry_is_another_one() {
+        let mut passed = Passed::default();
+        let [a, b] = [3, 4].map(|last| Ipv4Addr::new(10, 0, 0, last));
+        let mut sees = |entry, ttl| passed.has_come_back(Instant::ZERO, entry, &packet(1), ttl);
+        assert_eq!([sees(a, 255), sees(b, 62), sees(b, 62)], [false; 3]);
+        assert_eq!([sees(b, 60), sees(a, 62)], [true; 2]);
     }
 }

@@ -121,6 +121,8 @@ pub(super) struct Handoffs {
     pub(super) warned: Doubling<(Ipv4Addr, Ipv4Addr)>,
     /// The last packets that were forwarded out of tunnels of earlier agents.
     pub(super) passed: Passed,
+    /// The last packets that were forwarded out of tunnels of other hosts. They leave no trace among those of earlier agents.
+    pub(super) passed_of_others: Passed,
     /// The identification of the last outer header.
     pub(super) outer_id: u16,
     /// Limits special tunnels.
@@ -149,6 +151,7 @@ impl Default for Handoffs {
             acknowledged_to: PerSecond::new(ACKNOWLEDGES),
             warned: Doubling::default(),
             passed: Passed::default(),
+            passed_of_others: Passed::default(),
             outer_id: 0,
             specials: PerSecond::new(SPECIALS),
             sent_back: 0,

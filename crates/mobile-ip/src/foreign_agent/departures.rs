@@ -8,6 +8,7 @@
 //! No packet circles: packets out of a tunnel of an agent are never forwarded to that agent, a forwarded packet that
 //! comes back is dropped, and each tunnel costs one hop.
 
+use super::keeping::entry_of;
 use super::keys::Proof;
 use super::{
     ForeignAgent, NOT_A_VISITOR, NOT_ADMITTED, NOT_PREVIOUS_AGENT, Sources, Visit, has_own_address, of_host,
@@ -334,9 +335,7 @@ impl ForeignAgent {
             if !self.config.direct_tunnels && !is_agent {
                 return Err(NOT_PREVIOUS_AGENT);
             }
-            if departure.care_of == entry
-                || self.handoffs.passed.has_come_back(now, &packet.bytes, rx.header.ttl)
-            {
+            if departure.care_of == entry || self.has_come_back(now, &rx, &packet, is_agent) {
                 return Err(FORWARDING_LOOP);
             }
             Ok((home_agent, self.encap_to(&departure)))
@@ -355,6 +354,18 @@ impl ForeignAgent {
             }
             Err(reason) => self.refused.end(rx.iface, packet, Err(reason), out),
         }
+    }
+
+    /// Returns whether this packet was forwarded before, with a larger time to live, and notes the packet. Any host can send an
+    /// equal packet. So if the tunnel is not of an earlier agent, only packets out of the same tunnel are compared.
+    fn has_come_back(&mut self, now: Instant, rx: &Rx, packet: &Packet, is_agent: bool) -> bool {
+        let handoffs = &mut self.handoffs;
+        let (passed, entry) = if is_agent {
+            (&mut handoffs.passed, Ipv4Addr::UNSPECIFIED)
+        } else {
+            (&mut handoffs.passed_of_others, entry_of(rx))
+        };
+        passed.has_come_back(now, entry, &packet.bytes, rx.header.ttl)
     }
 
     /// Puts a packet that this role holds into a tunnel. The time to live is decremented. A packet with DF that does not fit

@@ -563,7 +563,7 @@ impl ForeignAgent {
 }
 
 /// Returns the source of the tunnel out of which a packet came.
-fn entry_of(rx: &Rx) -> Ipv4Addr {
+pub(super) fn entry_of(rx: &Rx) -> Ipv4Addr {
     rx.tunnel.map_or(Ipv4Addr::UNSPECIFIED, |(entry, _)| entry)
 }
 

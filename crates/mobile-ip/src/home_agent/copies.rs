@@ -168,7 +168,7 @@ impl HomeAgent {
         if !self.is_shared() {
             return false;
         }
-        self.passed.has_come_back(now, packet, ttl)
+        self.passed.has_come_back(now, Ipv4Addr::UNSPECIFIED, packet, ttl)
     }
 
     /// Returns whether a foreign agent on this host has the address of this agent.
