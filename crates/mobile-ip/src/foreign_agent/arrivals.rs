@@ -10,6 +10,10 @@
 //! The request is not authenticated to this agent without an association. So a host could make this agent send Binding
 //! Updates to any address. Therefore their number per link address and per target is limited, and a target is never a
 //! group, a broadcast address or this host.
+//!
+//! What a request claims before its reply is kept apart from what accepted registrations have shown ([`Claim`], [`Arrival`]). A
+//! claim without a proof has no effect if the mobile node visits this agent or has left it by a Binding Update, and such claims
+//! have separate places. An accepted registration needs no claim: it names the previous agent itself.
 
 use super::departures::Departure;
 use super::special::SPECIALS;
@@ -30,9 +34,8 @@ pub(super) const IMPLAUSIBLE_PREVIOUS_AGENT: Reason = Reason("implausible_previo
 /// The reason not to send a Binding Update: too many were sent in this second to the same target, or for the same link
 /// address. It is only counted, because the request is relayed.
 pub(super) const TOO_MANY_UPDATES: Reason = Reason("too_many_updates");
-/// The reason not to deliver packets before the registration is accepted: two link addresses claim the same mobile node, and no
-/// authentication shows which is right. Or packets of previous agents are expected for too many mobile nodes. It is only
-/// counted.
+/// The reason not to deliver packets before the registration is accepted: the request has no proof, and the mobile node visits
+/// this agent, has left it, or is claimed by another link address too. Or too many such requests wait. It is only counted.
 pub(super) const NO_EARLY_DELIVERY: Reason = Reason("no_early_delivery");
 /// The reason to drop a packet for a pending visitor out of a tunnel: the request waits for its reply, and the mobile node
 /// has received [`EARLY`] packets since.
@@ -54,20 +57,31 @@ const UPDATES_FROM: u32 = 4;
 /// The largest number of Binding Updates per second to one previous agent because of requests that are not authenticated
 /// (not from the draft).
 const UPDATES_TO: u32 = 64;
-/// The largest number of mobile nodes for which packets of a previous agent are expected (not from the draft).
-const ARRIVALS: usize = 1024;
+/// The largest number of claims without a proof (not from the draft). The number of the others is limited by that of the
+/// associations and keys.
+const CLAIMS: usize = 1024;
 /// The largest number of agents whose tunnels may bring packets for one mobile node: the last ones that it has named (not
 /// from the draft).
 const SOURCES: usize = 4;
 
-/// A mobile node that came from another foreign agent: which tunnels bring packets for it.
+/// A registered mobile node that came from another foreign agent.
 #[derive(Debug)]
 pub(super) struct Arrival {
+    /// The link address that has registered.
+    mac: Mac,
+    /// The agents that it has named, and whose tunnels bring packets for it.
+    pub(super) sources: Sources,
+    ends: Instant,
+}
+
+/// A mobile node that has named its previous foreign agent in a request, before the reply.
+#[derive(Debug)]
+pub(super) struct Claim {
     mac: Mac,
     /// The agents that it has named. Before the registration is accepted, only the first one counts.
     pub(super) sources: Sources,
-    /// The request that waits for its reply; `None` after one was accepted.
-    waits: Option<RequestKey>,
+    /// The request that waits for its reply.
+    waits: RequestKey,
     /// The home agent of this request.
     home_agent: Ipv4Addr,
     /// The Identification of this request.
@@ -79,31 +93,32 @@ pub(super) struct Arrival {
     ends: Instant,
 }
 
-impl Arrival {
-    /// Returns the previous agent that was named last.
-    pub(super) fn previous(&self) -> Option<Ipv4Addr> {
-        self.sources.first().map(|(agent, _)| *agent)
-    }
+/// Returns whether `entry` is one of these agents at `now`.
+fn has_named(sources: &[(Ipv4Addr, Instant)], now: Instant, entry: Ipv4Addr) -> bool {
+    sources.iter().any(|(agent, until)| *agent == entry && now < *until)
+}
 
-    pub(super) const fn is_pending(&self) -> bool {
-        self.waits.is_some()
+/// Returns the first [`SOURCES`] agents whose time has not ended, each once.
+fn merged(now: Instant, all: impl Iterator<Item = (Ipv4Addr, Instant)>) -> Sources {
+    let mut sources = Sources::new();
+    for (agent, until) in all {
+        let is_known = sources.iter().any(|(other, _)| *other == agent);
+        if sources.len() < SOURCES && !is_known && now < until {
+            sources.push((agent, until));
+        }
     }
-
-    /// Returns whether the mobile node has named `entry`, so that packets out of its tunnels are delivered at `now`.
-    fn has_named(&self, now: Instant, entry: Ipv4Addr) -> bool {
-        let is_source = |(place, (agent, until)): (usize, &(Ipv4Addr, Instant))| {
-            *agent == entry && now < *until && (place == 0 || self.waits.is_none())
-        };
-        self.sources.iter().enumerate().any(is_source)
-    }
+    sources
 }
 
 /// The state of smooth handoffs at one foreign agent.
 #[derive(Debug)]
 pub(super) struct Handoffs {
-    /// The mobile nodes that came from another agent, by home address.
+    /// The registered mobile nodes that came from another agent, by home address.
     pub(super) arrivals: BTreeMap<Ipv4Addr, Arrival>,
-    /// When the delivery of packets of previous agents ends, by home address.
+    /// The last claim about each mobile node, by home address. If it has no proof, the mobile node neither visits this agent nor
+    /// has left it.
+    pub(super) claims: BTreeMap<Ipv4Addr, Claim>,
+    /// When an arrival or a claim ends, by home address.
     pub(super) ending: Expiry<Ipv4Addr>,
     /// The classes with a route by which this role gets the packets for a mobile node out of tunnels of other agents.
     watched: BTreeMap<Ipv4Addr, BTreeSet<Class>>,
@@ -141,6 +156,7 @@ impl Default for Handoffs {
     fn default() -> Self {
         Self {
             arrivals: BTreeMap::new(),
+            claims: BTreeMap::new(),
             ending: Expiry::default(),
             watched: BTreeMap::new(),
             departures: BTreeMap::new(),
@@ -162,25 +178,49 @@ impl Default for Handoffs {
     }
 }
 
+impl Handoffs {
+    /// Sets when the first of the arrival and the claim of a mobile node ends.
+    fn rearm(&mut self, host: Ipv4Addr) {
+        let arrival = self.arrivals.get(&host).map(|arrival| arrival.ends);
+        let claim = self.claims.get(&host).map(|claim| claim.ends);
+        match arrival.into_iter().chain(claim).min() {
+            Some(first) => self.ending.set(host, first),
+            None => self.ending.stop(host),
+        }
+    }
+}
+
 impl ForeignAgent {
     /// Sends the Binding Update of a request that is relayed to the previous agent, if the request names one. From now on,
-    /// packets out of the tunnels of that agent are delivered to the mobile node.
+    /// packets out of the tunnels of that agent are delivered to the mobile node. If too many updates were sent, the mobile node
+    /// sends its own one a second later.
     pub(super) fn notify_previous(&mut self, now: Instant, pending: &Pending, out: &mut Outbox) {
         let numbers = self.config.numbers;
-        let Some(Ok(notification)) = pending.request.previous_agent(&numbers) else { return };
-        if let Err(reason) = self.may_notify(now, pending, &notification) {
-            return self.refused.count(reason);
+        let Some(Ok(said)) = pending.request.previous_agent(&numbers) else { return };
+        if !self.is_plausible(&pending.request, &said) {
+            return self.refused.count(IMPLAUSIBLE_PREVIOUS_AGENT);
         }
-        let PreviousAgent { previous, care_of, lifetime, .. } = notification;
-        let host = pending.request.home;
-        let update = notification.update(&pending.request, &numbers);
-        self.send_update(previous, update, out);
-        out.mark(HandoffEvent::UpdateSent { host, previous, care_of }.into());
+        let is_proven = self.is_proven(pending) && self.is_latest(&pending.request);
+        if self.may_update(now, pending, said.previous, is_proven) {
+            let (host, previous, care_of) = (pending.request.home, said.previous, said.care_of);
+            self.send_update(previous, said.update(&pending.request, &numbers), out);
+            out.mark(HandoffEvent::UpdateSent { host, previous, care_of }.into());
+        } else {
+            self.refused.count(TOO_MANY_UPDATES);
+        }
+        if let Some(named) = self.named_by(pending) {
+            self.expect(now, pending, (named, is_proven), out);
+        }
+    }
+
+    /// Returns the previous agent whose tunnels bring packets for the mobile node of a request here, and until when; `None` if
+    /// there is none.
+    fn named_by(&self, pending: &Pending) -> Option<(Ipv4Addr, Instant)> {
+        let said = pending.request.previous_agent(&self.config.numbers)?.ok()?;
         // A tunnel to a co-located care-of address does not end here.
-        if lifetime != 0 && care_of == self.config.address.address {
-            let until = now + Duration::from_secs(lifetime.min(self.longest()).into());
-            self.expect(now, pending, (previous, until), out);
-        }
+        let is_here = said.lifetime != 0 && said.care_of == self.config.address.address;
+        let until = pending.since + Duration::from_secs(said.lifetime.min(self.longest()).into());
+        (is_here && self.is_plausible(&pending.request, &said)).then_some((said.previous, until))
     }
 
     fn send_update(&mut self, previous: Ipv4Addr, update: Update, out: &mut Outbox) {
@@ -190,24 +230,24 @@ impl ForeignAgent {
         out.send_routed(Packet::new(Mac::ZERO, bytes));
     }
 
-    /// Checks whether the previous agent of a notification may get a Binding Update now. Fails with the reason to count.
-    fn may_notify(&mut self, now: Instant, pending: &Pending, said: &PreviousAgent) -> Result<(), Reason> {
-        let request = &pending.request;
-        let is_own = self.is_own(said.previous);
-        let is_no_agent = !ipv4::is_host(said.previous)
-            || self.config.address.is_broadcast(said.previous)
-            || said.previous == request.home;
-        if is_own || is_no_agent || ![request.care_of, request.home].contains(&said.care_of) {
-            return Err(IMPLAUSIBLE_PREVIOUS_AGENT);
-        }
-        let is_proven = self.is_proven(pending);
+    /// Returns whether the previous agent of a notification can be another foreign agent, and the new care-of address is that of
+    /// the request.
+    fn is_plausible(&self, request: &Request, said: &PreviousAgent) -> bool {
+        let is_agent = ipv4::is_host(said.previous)
+            && !self.config.address.is_broadcast(said.previous)
+            && said.previous != request.home
+            && !self.is_own(said.previous);
+        is_agent && [request.care_of, request.home].contains(&said.care_of)
+    }
+
+    /// Returns whether a previous agent may get a Binding Update now. If so, counts it.
+    fn may_update(&mut self, now: Instant, pending: &Pending, previous: Ipv4Addr, is_proven: bool) -> bool {
         let handoffs = &mut self.handoffs;
-        let may = if is_proven {
-            handoffs.updates_of.may(now, request.home)
+        if is_proven {
+            handoffs.updates_of.may(now, pending.request.home)
         } else {
-            handoffs.updates_from.may(now, pending.mac) && handoffs.updates_to.may(now, said.previous)
-        };
-        if may { Ok(()) } else { Err(TOO_MANY_UPDATES) }
+            handoffs.updates_from.may(now, pending.mac) && handoffs.updates_to.may(now, previous)
+        }
     }
 
     /// Returns whether a relayed request has a correct Mobile-Foreign Authentication: without one, it would have been denied
@@ -221,43 +261,71 @@ impl ForeignAgent {
     }
 
     /// Expects packets for the mobile node of a request in tunnels of the agent that it has named.
-    fn expect(&mut self, now: Instant, pending: &Pending, named: (Ipv4Addr, Instant), out: &mut Outbox) {
+    fn expect(
+        &mut self,
+        now: Instant,
+        pending: &Pending,
+        (named, is_proven): ((Ipv4Addr, Instant), bool),
+        out: &mut Outbox,
+    ) {
         let host = pending.request.home;
-        let is_proven = self.is_proven(pending) && self.is_latest(&pending.request);
-        let known = self.handoffs.arrivals.get(&host).filter(|known| now < known.ends);
-        // An authenticated request has precedence.
-        let is_taken = known.is_some_and(|known| known.mac != pending.mac || known.is_proven) && !is_proven;
-        let is_full = known.is_none() && self.handoffs.arrivals.len() >= ARRIVALS;
-        if is_taken || is_full {
-            // One of the two is not the mobile node. So neither gets packets before the home agent has accepted its request.
-            if let Some(known) = self.handoffs.arrivals.get_mut(&host).filter(|known| !known.is_proven) {
+        let known = self.handoffs.claims.get(&host).filter(|known| now < known.ends);
+        let is_taken = known.is_some_and(|known| known.mac != pending.mac || known.is_proven);
+        let has_place = known.is_some();
+        let may =
+            is_proven || (!is_taken && !self.is_known(host) && (has_place || self.has_place_for_claim(out)));
+        if !may {
+            // If another one claims the mobile node, neither gets packets before the home agent has accepted its request.
+            if let Some(known) = self.handoffs.claims.get_mut(&host).filter(|known| !known.is_proven) {
                 known.left = 0;
             }
             return self.refused.count(NO_EARLY_DELIVERY);
         }
-        let mut sources = vec![named];
-        let earlier = known.map(|known| &known.sources).into_iter().flatten();
-        let left = of_host(&self.handoffs.departures, host);
-        let of_departures = left.flat_map(|(_, departure)| &departure.sources);
-        for source in earlier.chain(of_departures) {
-            let is_known = sources.iter().any(|(agent, _)| *agent == source.0);
-            if sources.len() < SOURCES && !is_known && now < source.1 {
-                sources.push(*source);
-            }
-        }
-        let arrival = Arrival {
+        let known = self.handoffs.claims.get(&host);
+        let known = known.filter(|known| now < known.ends && known.mac == pending.mac);
+        let claimed = known.map(|known| &known.sources).into_iter();
+        let arrived = self.handoffs.arrivals.get(&host).map(|arrival| &arrival.sources);
+        let left = of_host(&self.handoffs.departures, host).map(|(_, departure)| &departure.sources);
+        let earlier = claimed.chain(arrived).chain(left).flatten().copied();
+        let claim = Claim {
             mac: pending.mac,
-            sources,
-            waits: Some((host, low(pending.request.identification))),
+            sources: merged(now, std::iter::once(named).chain(earlier)),
+            waits: (host, low(pending.request.identification)),
             home_agent: pending.request.home_agent,
             identification: pending.request.identification,
-            left: known.filter(|known| known.is_pending()).map_or(EARLY, |known| known.left),
+            left: known.map_or(EARLY, |known| known.left),
             is_proven,
             ends: now + self.patience(&pending.request).min(EARLY_TIME),
         };
-        self.handoffs.ending.set(host, arrival.ends);
-        self.handoffs.arrivals.insert(host, arrival);
+        self.handoffs.claims.insert(host, claim);
+        self.handoffs.rearm(host);
         self.watch_tunnels(host, out);
+    }
+
+    /// Returns whether a mobile node visits this agent, or has left it by a Binding Update.
+    fn is_known(&self, host: Ipv4Addr) -> bool {
+        of_host(&self.visitors, host).next().is_some()
+            || of_host(&self.handoffs.departures, host).next().is_some()
+    }
+
+    /// Returns whether there is a place for another claim without a proof. If all are taken, those whose requests do not wait any
+    /// more are removed.
+    fn has_place_for_claim(&mut self, out: &mut Outbox) -> bool {
+        let claims = &self.handoffs.claims;
+        let is_full = || claims.values().filter(|claim| !claim.is_proven).count() >= CLAIMS;
+        if claims.len() < CLAIMS || !is_full() {
+            return true;
+        }
+        let is_over = |claim: &Claim| !claim.is_proven && self.waiting.get(claim.waits).is_none();
+        let over = claims.iter().filter(|(_, claim)| is_over(claim)).map(|(host, _)| *host);
+        let over: Vec<Ipv4Addr> = over.collect();
+        for host in &over {
+            self.handoffs.claims.remove(host);
+            self.handoffs.rearm(*host);
+            self.end_keeping_of_unaccepted(*host, out);
+            self.watch_tunnels(*host, out);
+        }
+        !over.is_empty()
     }
 
     /// Returns whether the Identification of a request is later than those of the visits, of the handoffs, and of an authenticated
@@ -268,31 +336,35 @@ impl ForeignAgent {
         let host = request.home;
         let visits = of_host(&self.visitors, host).map(|(_, visitor)| visitor.identification);
         let left = of_host(&self.handoffs.departures, host).map(|(_, departure)| departure.identification);
-        let arrived = self.handoffs.arrivals.get(&host).filter(|arrival| arrival.is_proven);
-        let arrived = arrived.map(|arrival| arrival.identification);
-        visits.chain(left).chain(arrived).all(|known| ntp_distance(request.identification, known) > 0)
+        let claimed = self.handoffs.claims.get(&host).filter(|claim| claim.is_proven);
+        let claimed = claimed.map(|claim| claim.identification);
+        visits.chain(left).chain(claimed).all(|known| ntp_distance(request.identification, known) > 0)
     }
 
     /// Records that a registration is accepted, with `lifetime` 0 if it ends the visit. Packets of the agents that the mobile
     /// node has named are delivered without a limit from now on.
     pub(super) fn arrived(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
-        let (host, longest) = (pending.request.home, self.longest());
-        let Some(arrival) = self.handoffs.arrivals.get_mut(&host) else { return };
-        if arrival.mac != pending.mac {
-            // Another link address claimed the mobile node.
-            let said = pending.request.previous_agent(&self.config.numbers).and_then(Result::ok);
-            arrival.sources = said.map_or_else(Vec::new, |said| {
-                vec![(said.previous, now + Duration::from_secs(said.lifetime.min(longest).into()))]
-            });
-            arrival.mac = pending.mac;
+        let Pending { mac, ref request, .. } = *pending;
+        let host = request.home;
+        let named = self.named_by(pending).filter(|_| self.config.smooth_handoff && lifetime != 0);
+        let handoffs = &mut self.handoffs;
+        let before = handoffs.arrivals.remove(&host);
+        let claim = handoffs.claims.get(&host);
+        if named.is_none() && before.is_none() && claim.is_none() {
+            return;
         }
-        if lifetime == 0 || arrival.sources.is_empty() {
-            self.handoffs.arrivals.remove(&host);
-        } else if arrival.waits.take().is_some() {
-            let ends = arrival.sources.iter().map(|(_, until)| *until).max();
-            arrival.ends = ends.unwrap_or(arrival.ends);
-            self.handoffs.ending.set(host, arrival.ends);
+        let claimed = claim.filter(|claim| claim.mac == mac).map(|claim| claim.sources.clone());
+        let is_later = |claim: &Claim| ntp_distance(claim.identification, request.identification) > 0;
+        if claim.is_some_and(|claim| !claim.is_proven || !is_later(claim)) {
+            handoffs.claims.remove(&host);
         }
+        let before = before.filter(|before| before.mac == mac).map(|before| before.sources);
+        let all = claimed.into_iter().flatten().chain(named).chain(before.into_iter().flatten());
+        let sources = merged(now, all.filter(|_| lifetime != 0));
+        if let Some(ends) = sources.iter().map(|(_, until)| *until).max() {
+            handoffs.arrivals.insert(host, Arrival { mac, sources, ends });
+        }
+        handoffs.rearm(host);
         self.watch_tunnels(host, out);
     }
 
@@ -300,11 +372,11 @@ impl ForeignAgent {
     /// source is checked by [`Self::out_of_tunnel`], because the route applies to any source.
     pub(super) fn watch_tunnels(&mut self, host: Ipv4Addr, out: &mut Outbox) {
         let handoffs = &self.handoffs;
-        let arrival = handoffs.arrivals.get(&host);
+        let arrival = handoffs.arrivals.get(&host).map(|arrival| arrival.ends);
+        let claim = handoffs.claims.get(&host).map(|claim| claim.ends);
         let left = of_host(&handoffs.departures, host);
         let sources_left = left.filter(|(_, departure)| !departure.sources.is_empty());
-        let ends =
-            arrival.map(|arrival| arrival.ends).into_iter().chain(sources_left.map(|(_, left)| left.ends));
+        let ends = arrival.into_iter().chain(claim).chain(sources_left.map(|(_, left)| left.ends));
         let lifetime = ends.max().map(Lifetime::Until);
         let classes = if lifetime.is_some() { self.classes_of_agents(host) } else { BTreeSet::new() };
         let watched = classes.into_iter().zip(std::iter::repeat(lifetime));
@@ -334,11 +406,9 @@ impl ForeignAgent {
 
     /// Watches the tunnels of this home agent, which has a class from now on, for the mobile nodes whose requests to it wait.
     pub(super) fn watch_early(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
-        let of_agent = |(_, arrival): &(&Ipv4Addr, &Arrival)| {
-            arrival.is_pending() && arrival.is_proven && arrival.home_agent == home_agent
-        };
+        let of_agent = |(_, claim): &(&Ipv4Addr, &Claim)| claim.is_proven && claim.home_agent == home_agent;
         let hosts: Vec<Ipv4Addr> =
-            self.handoffs.arrivals.iter().filter(of_agent).map(|(host, _)| *host).collect();
+            self.handoffs.claims.iter().filter(of_agent).map(|(host, _)| *host).collect();
         for host in hosts {
             self.watch_tunnels(host, out);
         }
@@ -363,13 +433,12 @@ impl ForeignAgent {
     /// of agents that are also home agents of visitors. The class of the mobile node's own home agent is one of them
     /// only while its authenticated request waits.
     fn classes_of_agents(&self, host: Ipv4Addr) -> BTreeSet<Class> {
-        let arrival = self.handoffs.arrivals.get(&host);
-        let left = of_host(&self.handoffs.departures, host);
-        let named = arrival.map(|arrival| &arrival.sources).into_iter();
-        let named =
-            named.chain(left.map(|(_, departure)| &departure.sources)).flatten().map(|(agent, _)| *agent);
-        let early = arrival.filter(|arrival| arrival.is_proven && arrival.is_pending());
-        let sources = named.chain(early.map(|arrival| arrival.home_agent));
+        let arrival = self.handoffs.arrivals.get(&host).map(|arrival| &arrival.sources);
+        let claim = self.handoffs.claims.get(&host);
+        let left = of_host(&self.handoffs.departures, host).map(|(_, departure)| &departure.sources);
+        let named = arrival.into_iter().chain(claim.map(|claim| &claim.sources)).chain(left).flatten();
+        let early = claim.filter(|claim| claim.is_proven).map(|claim| claim.home_agent);
+        let sources = named.map(|(agent, _)| *agent).chain(early);
         let opened = sources
             .filter(|agent| !self.has_own_route(host, *agent))
             .filter_map(|agent| self.opened.get(&agent));
@@ -401,7 +470,8 @@ impl ForeignAgent {
     }
 
     /// Returns the link address to which a packet for `host` out of a tunnel from `entry` is delivered. `None` if the mobile
-    /// node has left, and did not come back. Fails with the reason to drop the packet.
+    /// node has left, and did not come back. Fails with the reason to drop the packet. A proven claim comes first, then what is
+    /// known from accepted registrations and Binding Updates.
     fn judge_arrival(
         &mut self,
         now: Instant,
@@ -409,32 +479,36 @@ impl ForeignAgent {
         host: Ipv4Addr,
     ) -> Result<Option<Mac>, Reason> {
         let has_left = of_host(&self.handoffs.departures, host).next().is_some();
-        let direct = of_host(&self.visitors, host).next().map(|(_, visitor)| visitor.mac);
-        let direct = direct.filter(|_| self.config.direct_tunnels);
-        let Some(arrival) = self.handoffs.arrivals.get_mut(&host).filter(|arrival| now < arrival.ends) else {
-            return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_A_VISITOR) };
-        };
-        // A mobile node that neither visits this agent nor has left it, and whose authenticated request waits.
-        let waits = arrival.waits.is_some_and(|asked| self.waiting.get(asked).is_some());
-        let is_new = !has_left && of_host(&self.visitors, host).next().is_none();
-        let is_early = is_new
-            && waits
-            && arrival.is_proven
-            && (self.config.direct_tunnels || entry == arrival.home_agent);
-        if !is_early && !arrival.has_named(now, entry) {
-            return if has_left { Ok(None) } else { direct.map(Some).ok_or(NOT_PREVIOUS_AGENT) };
+        let visitor = of_host(&self.visitors, host).next().map(|(_, visitor)| visitor.mac);
+        let arrival = self.handoffs.arrivals.get(&host).filter(|arrival| now < arrival.ends);
+        let claim = self.handoffs.claims.get_mut(&host).filter(|claim| now < claim.ends);
+        let unknown = if arrival.is_some() || claim.is_some() { NOT_PREVIOUS_AGENT } else { NOT_A_VISITOR };
+        let waits = claim.as_ref().is_some_and(|claim| self.waiting.get(claim.waits).is_some());
+        let is_new = !has_left && visitor.is_none();
+        let is_direct = self.config.direct_tunnels;
+        let is_claimed = |claim: &Claim| has_named(claim.sources.get(..1).unwrap_or_default(), now, entry);
+        // The home agent has accepted an authenticated request if it tunnels packets to this agent.
+        let is_early =
+            |claim: &Claim| is_claimed(claim) || is_new && (is_direct || entry == claim.home_agent);
+        if let Some(claim) = claim.as_ref().filter(|claim| waits && claim.is_proven && is_early(claim)) {
+            return Ok(Some(claim.mac));
         }
-        if let Some(asked) = arrival.waits {
-            if self.waiting.get(asked).is_none() {
-                return Err(NOT_ACCEPTED);
-            }
-            // With a correct authentication, the link address is that of the mobile node. Without one, another host may have
-            // asked for its packets.
-            if !arrival.is_proven {
-                arrival.left = arrival.left.checked_sub(1).ok_or(EARLY_LIMIT)?;
-            }
+        if let Some(arrival) = arrival.filter(|arrival| has_named(&arrival.sources, now, entry)) {
+            return Ok(Some(arrival.mac));
         }
-        Ok(Some(arrival.mac))
+        if has_left {
+            return Ok(None);
+        }
+        if let Some(mac) = visitor.filter(|_| is_direct) {
+            return Ok(Some(mac));
+        }
+        let claim = claim.filter(|claim| is_claimed(claim)).ok_or(unknown)?;
+        if !waits {
+            return Err(NOT_ACCEPTED);
+        }
+        // Without a correct authentication, another host may have asked for the packets of the mobile node.
+        claim.left = claim.left.checked_sub(1).ok_or(EARLY_LIMIT)?;
+        Ok(Some(claim.mac))
     }
 
     /// Returns the visit of a mobile node from `mac`, or the one for which it has sent a request; `None` if there is neither.
@@ -448,16 +522,16 @@ impl ForeignAgent {
     /// back with an authenticated request, and was not accepted, its packets are not forwarded any more: it is not at the
     /// care-of address of before.
     pub(super) fn end_arrival(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
-        if let Some(arrival) = self.handoffs.arrivals.get(&host)
-            && arrival.ends <= now
-        {
-            let (is_back, identification) =
-                (arrival.is_proven && arrival.is_pending(), arrival.identification);
-            self.handoffs.arrivals.remove(&host);
-            self.end_keeping_of_unaccepted(host, out);
-            if is_back {
-                self.end_older_departures(now, host, identification, out);
-            }
+        let handoffs = &mut self.handoffs;
+        if handoffs.arrivals.get(&host).is_some_and(|arrival| arrival.ends <= now) {
+            handoffs.arrivals.remove(&host);
+        }
+        let has_ended = handoffs.claims.get(&host).is_some_and(|claim| claim.ends <= now);
+        let claim = if has_ended { handoffs.claims.remove(&host) } else { None };
+        handoffs.rearm(host);
+        self.end_keeping_of_unaccepted(host, out);
+        if let Some(claim) = claim.filter(|claim| claim.is_proven) {
+            self.end_older_departures(now, host, claim.identification, out);
         }
         self.watch_tunnels(host, out);
     }
@@ -465,16 +539,17 @@ impl ForeignAgent {
     /// Returns the state of smooth handoffs for the role's status.
     pub(super) fn handoffs_status(&self) -> Value {
         let handoffs = &self.handoffs;
-        let arrival = |(host, arrival): (&Ipv4Addr, &Arrival)| {
-            let previous = arrival.previous().map_or(Value::None, Value::from);
-            let ends = self.clock.unix_seconds(arrival.ends).into();
+        let arrival = |host: &Ipv4Addr, sources: &Sources, state: &'static str, ends: Instant| {
             let value = [
-                ("previous", previous),
-                ("state", if arrival.is_pending() { "pending" } else { "registered" }.into()),
-                ("ends_unix_s", ends),
+                ("previous", sources.first().map_or(Value::None, |(agent, _)| (*agent).into())),
+                ("state", state.into()),
+                ("ends_unix_s", self.clock.unix_seconds(ends).into()),
             ];
             (host.to_string(), Value::map(value))
         };
+        let registered = handoffs.arrivals.iter();
+        let registered = registered.map(|(host, it)| arrival(host, &it.sources, "registered", it.ends));
+        let pending = handoffs.claims.iter().map(|(host, it)| arrival(host, &it.sources, "pending", it.ends));
         let departure = |((host, home_agent), departure): (&Visit, &Departure)| {
             let value = Value::map([
                 ("home_agent", Value::from(*home_agent)),
@@ -486,7 +561,7 @@ impl ForeignAgent {
         };
         let keys = self.config.distributed_keys.then(|| ("keys", (self.keys.len() as u64).into()));
         let all = [
-            ("arrivals", Value::Map(handoffs.arrivals.iter().map(arrival).collect())),
+            ("arrivals", Value::Map(registered.chain(pending).collect())),
             ("departures", Value::Map(handoffs.departures.iter().map(departure).collect())),
             ("updates_sent", handoffs.sent.into()),
             ("delivered", handoffs.delivered.into()),

@@ -111,8 +111,8 @@ impl ForeignAgent {
         let own = visits.chain(left).filter(|(visit, _)| proof.is_for(*visit));
         let last = own.reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })?;
         // The mobile node is back: its request is later than an update that it sent before.
-        let back = self.handoffs.arrivals.get(&host).filter(|arrival| arrival.is_proven);
-        let back = back.map(|arrival| arrival.identification).filter(|it| ntp_distance(*it, last.1) > 0);
+        let back = self.handoffs.claims.get(&host).filter(|claim| claim.is_proven);
+        let back = back.map(|claim| claim.identification).filter(|it| ntp_distance(*it, last.1) > 0);
         Some((last.0, back.unwrap_or(last.1)))
     }
 
@@ -160,9 +160,9 @@ impl ForeignAgent {
     ) {
         let host = visit.0;
         let before = self.handoffs.departures.remove(&visit);
-        let arrival = self.handoffs.arrivals.remove(&host);
-        let named = arrival.filter(|arrival| !arrival.is_pending() || arrival.is_proven);
-        let named = named.map(|arrival| arrival.sources);
+        let arrival = self.handoffs.arrivals.remove(&host).map(|arrival| arrival.sources);
+        let claim = self.handoffs.claims.remove(&host).filter(|claim| claim.is_proven);
+        let named = claim.map(|claim| claim.sources).or(arrival);
         let sources = named.or_else(|| before.as_ref().map(|before| before.sources.clone()));
         let flags = RequestFlags::default()
             .with(RequestFlags::MINIMAL, update.minimal)

@@ -546,6 +546,7 @@ impl Role for ForeignAgent {
     /// Returns the number of visits, of mobile nodes that came from another agent or left to one, and of kept packets.
     fn entries(&self) -> usize {
         let kept = self.keeper.as_ref().map_or(0, Keeper::packets);
-        self.visitors.len() + self.handoffs.arrivals.len() + self.handoffs.departures.len() + kept
+        let Handoffs { arrivals, claims, departures, .. } = &self.handoffs;
+        self.visitors.len() + arrivals.len() + claims.len() + departures.len() + kept
     }
 }

@@ -1,6 +1,5 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
-use super::arrivals::Arrival;
 use super::{ForeignAgent, Opened, SEEN, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::{HandoffEvent, MobileIpEvent};
@@ -205,11 +204,8 @@ impl ForeignAgent {
             self.tunnels.rebind(Some(home_agent), None);
             self.end_reverse(host, reverse, out);
         }
-        let arrival = self.handoffs.arrivals.get(&host).map(Arrival::is_pending);
-        if arrival == Some(false) {
-            self.handoffs.arrivals.remove(&host);
-        }
-        if arrival.is_some() || self.config.direct_tunnels {
+        let had_arrival = self.handoffs.arrivals.remove(&host).is_some();
+        if had_arrival || self.handoffs.claims.contains_key(&host) || self.config.direct_tunnels {
             self.watch_tunnels(host, out);
         }
         Some(visitor)

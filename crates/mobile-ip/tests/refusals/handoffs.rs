@@ -390,3 +390,207 @@ fn a_cut_notification_is_refused() {
     }
     assert_eq!(counted(&agent, "mip_notification_length"), 14);
 }
+
+// --- claims against what is known ----------------------------------------------------------------------------------
+
+const DIRECT: &str = "smooth_handoff = true\ndirect_tunnels = true";
+const NEXT: Ipv4Addr = Ipv4Addr::new(10, 5, 0, 1);
+
+/// Gives the foreign agent a request, and the home agent's acceptance of it.
+fn registers(agent: &mut ForeignAgent, now: Instant, asked: &Request) {
+    ask(agent, now, MOBILE, asked);
+    heard(agent, now, UP, ATTACKER, reply_to(asked, AGENT));
+}
+
+/// Gives the foreign agent 100 packets out of a tunnel from `entry`. Returns the link addresses that get them, each once; `None`
+/// if a packet is dropped or forwarded.
+fn hundred(agent: &mut ForeignAgent, now: Instant, entry: Ipv4Addr) -> Vec<Option<Mac>> {
+    let mut all: Vec<_> = (0..100).map(|_| receives_from(agent, now, entry)).collect();
+    all.dedup();
+    all
+}
+
+/// Gives the foreign agent a packet out of a tunnel from `entry`, and returns the care-of address to which it is forwarded.
+fn forwarded(agent: &mut ForeignAgent, now: Instant, entry: Ipv4Addr, bytes: Vec<u8>) -> Option<Ipv4Addr> {
+    let data = Packet::new(Mac::ZERO, bytes);
+    let rx = Rx::parse(Iface(UP), PuntReason::Action, &data).unwrap();
+    let rx = Rx { tunnel: Some((entry, VISITED)), ..rx };
+    give(agent, now, Input::Packet(rx, data)).iter().find_map(|effect| match effect {
+        Effect::Send(None, packet) if packet.bytes.get(9) == Some(&ipv4::IPIP) => {
+            ipv4::addresses(&packet.bytes).map(|(_, exit)| exit)
+        }
+        _ => None,
+    })
+}
+
+fn datagram_of(entry: Ipv4Addr, id: u16, ttl: u8) -> Vec<u8> {
+    let whole = packet(entry, HOME, b"keepalive");
+    let (header, payload) = ipv4::Header::parse(&whole).unwrap();
+    ipv4::Header { id, ttl, ..header }.emit(payload)
+}
+
+/// A host without a key names the correspondent, or another host, as the previous agent of a visitor. The visitor gets all
+/// packets that it got before: those of its correspondent, and those of the agent that it has named itself.
+#[test]
+fn a_claim_without_a_proof_takes_nothing_from_a_visitor() {
+    for (mac, named) in
+        [(ATTACKER, CORRESPONDENT), (MOBILE, CORRESPONDENT), (MOBILE, NEXT), (ATTACKER, PREVIOUS)]
+    {
+        let mut agent = agent(DIRECT);
+        registers(&mut agent, at(1000), &comes_from(at(1000), HOME, PREVIOUS, false));
+        let get = |agent: &mut ForeignAgent, now: Instant| {
+            for entry in [CORRESPONDENT, PREVIOUS] {
+                assert_eq!(
+                    hundred(agent, now, entry),
+                    [Some(MOBILE)],
+                    "{entry} at {now:?}, {mac} names {named}"
+                );
+            }
+        };
+        get(&mut agent, at(1001));
+        let forged = comes_from(at(2000), HOME, named, false);
+        let effects = heard(&mut agent, at(2000), 1, mac, packet(HOME, VISITED, &forged.emit()));
+        assert!(!moved(&effects), "no route changes: {effects:?}");
+        get(&mut agent, at(2001));
+        heard(&mut agent, at(2010), UP, ATTACKER, denial_of(&forged));
+        get(&mut agent, at(2011));
+        give(&mut agent, at(9500), Input::Timeout);
+        get(&mut agent, at(9501));
+    }
+}
+
+/// Without `direct_tunnels`, other hosts get no packets to a visitor because of such a claim.
+#[test]
+fn a_claim_without_a_proof_opens_no_tunnel_to_a_visitor() {
+    for mac in [ATTACKER, MOBILE] {
+        let mut agent = agent(SMOOTH);
+        registers(&mut agent, at(1000), &comes_from(at(1000), HOME, PREVIOUS, false));
+        ask(&mut agent, at(2000), mac, &comes_from(at(2000), HOME, NEXT, false));
+        assert_eq!(counted(&agent, "no_early_delivery"), 1);
+        assert_eq!(hundred(&mut agent, at(2001), NEXT), [None], "{mac}");
+        assert_eq!(hundred(&mut agent, at(2001), PREVIOUS), [Some(MOBILE)], "{mac}");
+    }
+}
+
+/// A visitor with a key registers again, and names another agent. It gets the packets of both before the reply, and after a
+/// denial those of the agent that an accepted request has named.
+#[test]
+fn a_proven_claim_adds_to_what_a_visitor_gets() {
+    let mut agent = agent(PROVEN);
+    registers(&mut agent, at(1000), &comes_from(at(1000), HOME, PREVIOUS, true));
+    let again = comes_from(at(2000), HOME, NEXT, true);
+    ask(&mut agent, at(2000), MOBILE, &again);
+    let get = |agent: &mut ForeignAgent, now| [PREVIOUS, NEXT].map(|entry| receives_from(agent, now, entry));
+    assert_eq!(get(&mut agent, at(2001)), [Some(MOBILE); 2]);
+    heard(&mut agent, at(2010), UP, ATTACKER, denial_of(&again));
+    assert_eq!(get(&mut agent, at(2011)), [Some(MOBILE), None]);
+    registers(&mut agent, at(3000), &comes_from(at(3000), HOME, NEXT, true));
+    assert_eq!(get(&mut agent, at(3001)), [Some(MOBILE); 2]);
+}
+
+/// A chain of agents: the mobile node has left this one. A host on the link repeats its request, which had a correct authentication.
+/// The packets of the agent before, and of correspondents, are still forwarded.
+#[test]
+fn a_replayed_claim_takes_nothing_from_a_mobile_node_that_has_left() {
+    let mut agent = agent(&format!("{PROVEN}\ndirect_tunnels = true"));
+    let asked = comes_from(at(1000), HOME, PREVIOUS, true);
+    let of_correspondent = comes_from(at(1500), HOME, CORRESPONDENT, true);
+    ask(&mut agent, at(1000), MOBILE, &asked);
+    registers(&mut agent, at(1500), &of_correspondent);
+    let left = signed_update(at(2000), HOME, NEXT, &association());
+    told(&mut agent, at(2000), &Binding::Update(left).emit(&Numbers::default()));
+    for (place, replayed) in [asked, of_correspondent].iter().enumerate() {
+        let now = at(3000 + 10_000 * place as u64);
+        for mac in [ATTACKER, MOBILE] {
+            let effects = heard(&mut agent, now, 1, mac, packet(HOME, VISITED, &replayed.emit()));
+            assert!(!moved(&effects), "no route changes: {effects:?}");
+            for (id, entry) in [(1, PREVIOUS), (2, CORRESPONDENT), (3, AGENT)] {
+                let data = datagram_of(entry, id, 64);
+                assert_eq!(forwarded(&mut agent, now, entry, data), Some(NEXT), "{entry}, {mac}");
+            }
+        }
+        give(&mut agent, at(11_000 + 10_000 * place as u64), Input::Timeout);
+    }
+}
+
+/// Many forged claims have separate places. A mobile node with a proof gets its packets before the registration is accepted. One
+/// without a proof gets them, too, unless all forged requests still wait, and in any case once it is registered.
+#[test]
+fn a_flood_of_claims_does_not_switch_off_smooth_handoffs() {
+    for (keys, is_proven, is_early) in [
+        (format!("{PROVEN}\npending = 4000"), true, true),
+        ("smooth_handoff = true\npending = 64".to_owned(), false, true),
+        (SMOOTH.to_owned(), false, false),
+    ] {
+        let mut agent = agent(&keys);
+        for number in 0..1100_u32 {
+            let [_, _, a, b] = number.to_be_bytes();
+            // Other targets, of which each may get updates.
+            let target = Ipv4Addr::new(10, 6, a, 1 + b / 2);
+            let forged = comes_from(at(1000), Ipv4Addr::new(10, 1, 9 + a, b), target, false);
+            ask(&mut agent, at(1000 + 3 * u64::from(number)), Mac([2, 6, 6, 6, a, b]), &forged);
+        }
+        let asked = comes_from(at(4400), HOME, PREVIOUS, is_proven);
+        assert_eq!(ask(&mut agent, at(4400), MOBILE, &asked).len(), 1);
+        let early = receives(&mut agent, at(4401));
+        assert_eq!(early, is_early.then_some(MOBILE), "{keys}");
+        heard(&mut agent, at(4410), UP, ATTACKER, reply_to(&asked, AGENT));
+        assert_eq!(receives(&mut agent, at(4420)), Some(MOBILE), "{keys}");
+        assert_eq!(receives(&mut agent, at(34_401)), None, "{keys}: the cache lifetime has passed");
+    }
+}
+
+/// So many forged requests name the previous agent that it gets no Binding Update of another one: the mobile node sends it. The packets
+/// are delivered all the same.
+#[test]
+fn a_claim_counts_without_its_update() {
+    let mut agent = agent(SMOOTH);
+    for number in 0..100 {
+        let forged = comes_from(at(1000), Ipv4Addr::new(10, 1, 9, number), PREVIOUS, false);
+        ask(&mut agent, at(1000), Mac([2, 6, 6, 6, 0, number]), &forged);
+    }
+    let asked = comes_from(at(1001), HOME, PREVIOUS, false);
+    assert!(ask(&mut agent, at(1001), MOBILE, &asked).is_empty());
+    assert_eq!(receives(&mut agent, at(1002)), Some(MOBILE));
+    heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&asked, AGENT));
+    assert_eq!(receives(&mut agent, at(1020)), Some(MOBILE));
+}
+
+/// A host on the link repeats earlier requests of a mobile node with a key. They do not use up its Binding Updates.
+#[test]
+fn replayed_claims_do_not_use_up_updates() {
+    let mut agent = agent(&format!("{PROVEN}\npending = 4000"));
+    let all: Vec<Request> = (1..9).map(|number| comes_from(at(901 * number), HOME, PREVIOUS, true)).collect();
+    for (place, asked) in all.iter().enumerate() {
+        registers(&mut agent, at(901 * (1 + place as u64)), asked);
+    }
+    let left = signed_update(at(8000), HOME, NEXT, &association());
+    told(&mut agent, at(8000), &Binding::Update(left).emit(&Numbers::default()));
+    for (place, asked) in all.iter().enumerate() {
+        ask(&mut agent, at(9000), Mac([2, 6, 6, 6, 0, place as u8]), asked);
+    }
+    assert_eq!(ask(&mut agent, at(9050), MOBILE, &comes_from(at(9050), HOME, NEXT, true)).len(), 1);
+}
+
+/// The keepalives of a correspondent are equal datagrams with other identifications, or with 0. Those of another host, with more
+/// hops, do not make them seem to have come back. A packet that has come back is dropped.
+#[test]
+fn equal_packets_of_another_host_are_no_loop() {
+    let mut agent = agent(&format!("{PROVEN}\ndirect_tunnels = true"));
+    registers(&mut agent, at(1000), &comes_from(at(1000), HOME, PREVIOUS, true));
+    let left = signed_update(at(2000), HOME, NEXT, &association());
+    told(&mut agent, at(2000), &Binding::Update(left).emit(&Numbers::default()));
+    let stranger = Ipv4Addr::new(198, 51, 100, 66);
+    for id in [0, 7] {
+        let mut passes = |entry, id, ttl| {
+            forwarded(&mut agent, at(3000), entry, datagram_of(CORRESPONDENT, id, ttl)) == Some(NEXT)
+        };
+        assert!(passes(stranger, id, 255));
+        for entry in [CORRESPONDENT, PREVIOUS] {
+            assert!(passes(entry, id, 62), "{entry}");
+            assert!(passes(entry, id, 62), "{entry}: a link has copied it");
+            assert!(!passes(entry, id, 59), "{entry}: it has come back");
+            assert!(passes(entry, 100 + id, 59), "{entry}: another one, on a longer path");
+        }
+    }
+}

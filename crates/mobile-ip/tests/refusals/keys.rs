@@ -545,3 +545,29 @@ fn both_ends_have_the_same_key() {
     told(&mut agent, 2000, said.update(&moves, &Numbers::default()));
     assert!(!visits(&agent));
 }
+
+/// The mobile node came from an agent, and has left by its key. A host without a key claims it. The packets of that agent are still
+/// forwarded, and delivered again when the mobile node itself comes back.
+#[test]
+fn a_claim_without_the_key_takes_nothing_from_a_mobile_node_that_has_left() {
+    let before = Ipv4Addr::new(10, 6, 0, 1);
+    let named = |ms: u64, key: &Association| {
+        let mut asked = request(at(ms), HOME);
+        let said = PreviousAgent::new(&asked, 30, before, &association(), &Numbers::default());
+        asked.extensions.push(said.extension(&Numbers::default()));
+        asked.sign(Between::MobileForeign, key);
+        asked
+    };
+    let mut agent = agent(TAKES);
+    let asked = named(1000, &association());
+    asks(&mut agent, at(1000), &asked);
+    answers(&mut agent, at(1010), &accepting(&asked, vec![extension(&asked)]));
+    assert_eq!(handoffs::receives_from(&mut agent, at(1020), before), Some(MOBILE));
+    told(&mut agent, 2000, update(2000, &key_of(&asked)));
+    assert!(!visits(&agent));
+    let forged = named(3000, &association()).emit();
+    heard(&mut agent, at(3000), 1, handoffs::ATTACKER, packet(HOME, VISITED, &forged));
+    assert_eq!(handoffs::receives_from(&mut agent, at(3010), before), None, "it is forwarded");
+    asks(&mut agent, at(4001), &named(4001, &key_of(&asked)));
+    assert_eq!(handoffs::receives_from(&mut agent, at(4010), before), Some(MOBILE), "it is back");
+}
