@@ -124,6 +124,9 @@ pub(super) struct Handoffs {
     watched: BTreeMap<Ipv4Addr, BTreeSet<Class>>,
     /// The mobile nodes that left to another agent.
     pub(super) departures: BTreeMap<Visit, Departure>,
+    /// The mobile nodes that have left, and to which no packets are forwarded: the Identification of the Binding Update, and
+    /// until when it is remembered.
+    pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
     updates_of: PerSecond<Ipv4Addr>,
@@ -160,6 +163,7 @@ impl Default for Handoffs {
             ending: Expiry::default(),
             watched: BTreeMap::new(),
             departures: BTreeMap::new(),
+            gone: BTreeMap::new(),
             updates_from: PerSecond::new(UPDATES_FROM),
             updates_of: PerSecond::new(UPDATES_FROM),
             updates_to: PerSecond::new(UPDATES_TO),
@@ -200,7 +204,7 @@ impl ForeignAgent {
         if !self.is_plausible(&pending.request, &said) {
             return self.refused.count(IMPLAUSIBLE_PREVIOUS_AGENT);
         }
-        let is_proven = self.is_proven(pending) && self.is_latest(&pending.request);
+        let is_proven = self.is_proven(pending) && self.is_latest(now, &pending.request);
         if self.may_update(now, pending, said.previous, is_proven) {
             let (host, previous, care_of) = (pending.request.home, said.previous, said.care_of);
             self.send_update(previous, said.update(&pending.request, &numbers), out);
@@ -272,8 +276,8 @@ impl ForeignAgent {
         let known = self.handoffs.claims.get(&host).filter(|known| now < known.ends);
         let is_taken = known.is_some_and(|known| known.mac != pending.mac || known.is_proven);
         let has_place = known.is_some();
-        let may =
-            is_proven || (!is_taken && !self.is_known(host) && (has_place || self.has_place_for_claim(out)));
+        let may = is_proven
+            || (!is_taken && !self.is_known(now, host) && (has_place || self.has_place_for_claim(out)));
         if !may {
             // If another one claims the mobile node, neither gets packets before the home agent has accepted its request.
             if let Some(known) = self.handoffs.claims.get_mut(&host).filter(|known| !known.is_proven) {
@@ -303,9 +307,16 @@ impl ForeignAgent {
     }
 
     /// Returns whether a mobile node visits this agent, or has left it by a Binding Update.
-    fn is_known(&self, host: Ipv4Addr) -> bool {
+    fn is_known(&self, now: Instant, host: Ipv4Addr) -> bool {
         of_host(&self.visitors, host).next().is_some()
             || of_host(&self.handoffs.departures, host).next().is_some()
+            || self.gone(now, host).next().is_some()
+    }
+
+    /// Returns the Identifications of the Binding Updates by which a mobile node has left, and asked to forward nothing.
+    fn gone(&self, now: Instant, host: Ipv4Addr) -> impl Iterator<Item = u64> {
+        let all = of_host(&self.handoffs.gone, host).map(|(_, gone)| *gone);
+        all.filter(move |(_, until)| now < *until).map(|(identification, _)| identification)
     }
 
     /// Returns whether there is a place for another claim without a proof. If all are taken, those whose requests do not wait any
@@ -332,13 +343,17 @@ impl ForeignAgent {
     /// request that this agent has of the mobile node.
     /// A host on the link can repeat an earlier request with its authentication. With nonces, the order is random: a request that
     /// seems to be earlier is then treated as one without an authentication.
-    fn is_latest(&self, request: &Request) -> bool {
+    fn is_latest(&self, now: Instant, request: &Request) -> bool {
         let host = request.home;
         let visits = of_host(&self.visitors, host).map(|(_, visitor)| visitor.identification);
         let left = of_host(&self.handoffs.departures, host).map(|(_, departure)| departure.identification);
         let claimed = self.handoffs.claims.get(&host).filter(|claim| claim.is_proven);
         let claimed = claimed.map(|claim| claim.identification);
-        visits.chain(left).chain(claimed).all(|known| ntp_distance(request.identification, known) > 0)
+        visits
+            .chain(left)
+            .chain(self.gone(now, host))
+            .chain(claimed)
+            .all(|known| ntp_distance(request.identification, known) > 0)
     }
 
     /// Records that a registration is accepted, with `lifetime` 0 if it ends the visit. Packets of the agents that the mobile

@@ -192,12 +192,17 @@ impl ForeignAgent {
             self.handoffs.departures.insert(visit, departure.clone());
         }
         let visitor = self.end_visit(visit, out);
-        self.keys.leave(visit, proof.association.spi, Self::key_after(now, departure.ends, update.deletes()));
+        let until = Self::key_after(now, departure.ends, update.deletes());
+        self.keys.leave(visit, proof.association.spi, until);
         let tunnel = is_forwarded.then(|| self.encap_to(&departure));
         if is_forwarded {
             self.set_departure(visit, &departure, out);
-        } else if visitor.is_none() {
-            self.drop_departed(visit, out);
+        } else {
+            self.handoffs.gone.retain(|_, (_, until)| now < *until);
+            self.handoffs.gone.insert(visit, (identification, until));
+            if visitor.is_none() {
+                self.drop_departed(visit, out);
+            }
         }
         self.watch_tunnels(host, out);
         self.departed(now, visit, (update, proof), tunnel, out);

@@ -513,6 +513,23 @@ fn a_replayed_claim_takes_nothing_from_a_mobile_node_that_has_left() {
     }
 }
 
+/// The mobile node has returned home, and its agent forwards nothing. The agent before still sends packets. A host that repeats its
+/// request does not get them. The mobile node does when it comes back.
+#[test]
+fn a_replayed_claim_gets_nothing_of_a_mobile_node_that_is_home() {
+    let mut agent = agent(PROVEN);
+    let asked = comes_from(at(1000), HOME, PREVIOUS, true);
+    registers(&mut agent, at(1000), &asked);
+    let left = signed_update(at(2000), HOME, HOME, &association());
+    told(&mut agent, at(2000), &Binding::Update(left).emit(&Numbers::default()));
+    for mac in [ATTACKER, MOBILE] {
+        ask(&mut agent, at(3000), mac, &asked);
+        assert_eq!(hundred(&mut agent, at(3001), PREVIOUS), [None], "{mac}");
+    }
+    ask(&mut agent, at(4001), MOBILE, &comes_from(at(4001), HOME, PREVIOUS, true));
+    assert_eq!(hundred(&mut agent, at(4002), PREVIOUS), [Some(MOBILE)]);
+}
+
 /// Many forged claims have separate places. A mobile node with a proof gets its packets before the registration is accepted. One
 /// without a proof gets them, too, unless all forged requests still wait, and in any case once it is registered.
 #[test]
