@@ -124,9 +124,9 @@ pub(super) struct Handoffs {
     watched: BTreeMap<Ipv4Addr, BTreeSet<Class>>,
     /// The mobile nodes that left to another agent.
     pub(super) departures: BTreeMap<Visit, Departure>,
-    /// The mobile nodes that have left, and to which no packets are forwarded: the Identification of the Binding Update, and
-    /// until when it is remembered.
-    pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
+    /// The mobile nodes that have left, and to which no packets are forwarded, by home address: the Identification of the Binding
+    /// Update, and until when it is remembered.
+    pub(super) gone: BTreeMap<Ipv4Addr, (u64, Instant)>,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
     updates_of: PerSecond<Ipv4Addr>,
@@ -310,13 +310,14 @@ impl ForeignAgent {
     fn is_known(&self, now: Instant, host: Ipv4Addr) -> bool {
         of_host(&self.visitors, host).next().is_some()
             || of_host(&self.handoffs.departures, host).next().is_some()
-            || self.gone(now, host).next().is_some()
+            || self.gone(now, host).is_some()
     }
 
-    /// Returns the Identifications of the Binding Updates by which a mobile node has left, and asked to forward nothing.
-    fn gone(&self, now: Instant, host: Ipv4Addr) -> impl Iterator<Item = u64> {
-        let all = of_host(&self.handoffs.gone, host).map(|(_, gone)| *gone);
-        all.filter(move |(_, until)| now < *until).map(|(identification, _)| identification)
+    /// Returns the Identification of the Binding Update by which a mobile node has left, and has asked to forward nothing; `None` if
+    /// there is none.
+    fn gone(&self, now: Instant, host: Ipv4Addr) -> Option<u64> {
+        let (identification, until) = self.handoffs.gone.get(&host)?;
+        (now < *until).then_some(*identification)
     }
 
     /// Returns whether there is a place for another claim without a proof. If all are taken, those whose requests do not wait any

@@ -199,7 +199,7 @@ impl ForeignAgent {
             self.set_departure(visit, &departure, out);
         } else {
             self.handoffs.gone.retain(|_, (_, until)| now < *until);
-            self.handoffs.gone.insert(visit, (identification, until));
+            self.handoffs.gone.insert(host, (identification, until));
             if visitor.is_none() {
                 self.drop_departed(visit, out);
             }

@@ -64,7 +64,7 @@ impl ForeignAgent {
         let since = self.visitors.get(&visit).map(|before| before.since);
         let seen = self.seen_with(visit, pending);
         let departure = self.handoffs.departures.remove(&visit);
-        self.handoffs.gone.remove(&visit);
+        self.handoffs.gone.remove(&host);
         if let Some(departure) = &departure {
             self.tunnels.rebind(Some(departure.care_of), None);
         }
