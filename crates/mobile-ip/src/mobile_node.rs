@@ -441,6 +441,7 @@ impl MobileNode {
         let lifetime = (self.config.lifetime.as_secs() as u16).min(known.registration_lifetime);
         let own = self.own.address().filter(|_| !at_home);
         Some(Target {
+            iface: self.used.iface,
             agent,
             mac: known.mac,
             care_of: own.or(known.care_of.filter(|_| !at_home)).unwrap_or(self.home),
@@ -531,7 +532,8 @@ impl MobileNode {
     /// Sends the next Registration Request, and sets the time of its repetition. Does nothing if the registrar has no
     /// target: no agent to register with.
     fn register(&mut self, now: Instant, out: &mut Outbox) {
-        let Some((packet, event, retry)) = self.registrar.request(now) else { return };
+        let receives = self.receives_elsewhere();
+        let Some((packet, event, retry)) = self.registrar.request(now, receives) else { return };
         self.own.follow(self.registrar.home_agent(), self.opened(), out);
         out.mark(event.into());
         self.name_received(packet.link.dst, out);
@@ -578,12 +580,12 @@ impl MobileNode {
                         return Ok(());
                     }
                 }
-                // After an authenticated denial by a foreign agent, another agent is tried. After any other denial, the
-                // node waits as without a reply. If the denial was not authenticated, the home agent's reply may still
-                // arrive.
+                // After an authenticated denial by a foreign agent, another agent is tried. If there is none, or the home
+                // agent denies, another interface is used. Otherwise the node waits as without a reply. If the denial was
+                // not authenticated, the home agent's reply may still arrive.
                 match self.situation(now).other_agent() {
                     Some(other) if by_agent && is_proven => self.turn(now, other, Why::Denied, out),
-                    None if by_agent && is_proven => _ = self.leave_interface(now, Why::Denied, out),
+                    _ if is_proven => _ = self.leave_interface(now, Why::Denied, out),
                     _ => {}
                 }
             }

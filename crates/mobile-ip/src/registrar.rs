@@ -14,7 +14,7 @@ use crate::reply_counts::ReplyCounts;
 use crate::unacknowledged::{self, AgentKeys, Settings, UnacknowledgedUpdates};
 use node::{Rng, Value};
 use std::collections::{BTreeMap, VecDeque};
-use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
 
 /// The reason to drop a reply: it matches no pending request.
 pub(crate) const STALE_REPLY: Reason = Reason("stale_reply");
@@ -63,6 +63,8 @@ pub(crate) const fn is_unreachable(code: Code) -> bool {
 /// What to register, and through which agent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Target {
+    /// The interface by which the agent is reached.
+    pub(crate) iface: Iface,
     pub(crate) agent: Ipv4Addr,
     pub(crate) mac: Mac,
     /// The care-of address to register; the home address if the node is at home.
@@ -95,12 +97,15 @@ struct SentRequest {
     is_repeated: bool,
     /// The key with the foreign agent if this request is accepted; `None` without distributed keys.
     key: Option<Association>,
+    /// Whether the agent of the registration is not notified, because packets are still received from it by another interface.
+    omits_previous: bool,
 }
 
 /// A registration that has not ended.
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    /// The agent through which the node has registered.
+    /// The interface and the agent through which the node has registered.
+    iface: Iface,
     agent: Ipv4Addr,
     care_of: Ipv4Addr,
     is_co_located: bool,
@@ -232,17 +237,27 @@ impl Registrar {
     /// Returns the foreign agent that the node leaves by registering with the target, and the association with it; `None` if no
     /// smooth handoff is possible. It is the agent of the registration. If the node returns to that agent, it is the agent that
     /// has got a request meanwhile: the home agent may have accepted it. At home, no new agent notifies the previous one: the
-    /// node does it itself.
-    fn leaves(&self) -> Option<(Ipv4Addr, Association)> {
+    /// node does it itself. The agent of the registration is not left if packets are still received from it (`receives`).
+    fn leaves(&self, receives: bool) -> Option<(Ipv4Addr, Association)> {
         let (target, held) = (self.target?, self.current.filter(|held| !held.is_co_located)?);
         let at_home = target.agent == self.home_agent();
         let may = self.smooth.is_on && (target.is_smooth || at_home) && !target.is_co_located;
-        let mut left = [Some(held.agent), self.asked].into_iter().flatten();
+        let mut left = [Some(held.agent).filter(|_| !receives), self.asked].into_iter().flatten();
         let left = left.find(|agent| *agent != target.agent && *agent != self.home_agent())?;
         // The previous agent compares Identifications: they must be times.
         let is_ordered = self.home_agents.replay() == Replay::Timestamps;
         let association = self.association_with(left)?;
         (may && is_ordered && (target.lifetime != 0 || at_home)).then(|| (left, association.clone()))
+    }
+
+    /// Returns the interface and the foreign agent of the registration; `None` if the node has none, or its own care-of address.
+    pub(crate) fn registered_by(&self) -> Option<(Iface, Ipv4Addr)> {
+        self.current.filter(|held| !held.is_co_located).map(|held| (held.iface, held.agent))
+    }
+
+    /// Returns whether the pending request does not notify the agent of the registration, because packets were still received from it.
+    pub(crate) fn omits_previous(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.omits_previous)
     }
 
     /// Returns the Buffer Control Request that asks the foreign agent of the registration to keep packets, as a datagram. `None`
@@ -403,8 +418,13 @@ impl Registrar {
     /// wait for the reply ends. `None` if there is no target.
     ///
     /// With nonces, a repetition has the same bytes: its nonce is still the last one that the home agent has sent. With
-    /// timestamps, each repetition has a new Identification.
-    pub(crate) fn request(&mut self, now: Instant) -> Option<(Packet, MobileIpEvent, Instant)> {
+    /// timestamps, each repetition has a new Identification. `receives`: packets are still received from the agent of the registration
+    /// by another interface.
+    pub(crate) fn request(
+        &mut self,
+        now: Instant,
+        receives: bool,
+    ) -> Option<(Packet, MobileIpEvent, Instant)> {
         let Target { agent, care_of, lifetime, flags, is_co_located, .. } = self.target?;
         self.attempts += 1;
         self.unanswered = self.unanswered.saturating_add(1);
@@ -423,13 +443,13 @@ impl Registrar {
                 pending.is_repeated = true;
                 pending.packet.clone()
             }
-            None => self.new_request(now)?,
+            None => self.new_request(now, receives)?,
         };
         let event = MobileIpEvent::RequestSent { agent, care_of, lifetime, attempt: self.attempts };
         Some((packet, event, now + self.wait(lifetime)))
     }
 
-    fn new_request(&mut self, now: Instant) -> Option<Packet> {
+    fn new_request(&mut self, now: Instant, receives: bool) -> Option<Packet> {
         let Target { agent, mac, care_of, lifetime, flags, encapsulating, is_co_located, .. } = self.target?;
         let identification = self.identification(now);
         let (home, home_agent) = (self.home, self.home_agent());
@@ -442,7 +462,8 @@ impl Registrar {
             request.extensions.push(Extension::encapsulating_delivery());
         }
         self.unacknowledged.asks(agent);
-        if let Some((previous, association)) = self.leaves() {
+        let omits_previous = receives && self.leaves(false).is_some();
+        if let Some((previous, association)) = self.leaves(receives) {
             let extension = self.unacknowledged.begin(now, previous, &request, &association, &self.smooth);
             if agent != home_agent && names_previous(self.attempts) {
                 request.extensions.push(extension);
@@ -472,6 +493,7 @@ impl Registrar {
             flags,
             is_repeated,
             key,
+            omits_previous,
         });
         Some(packet)
     }
@@ -591,15 +613,22 @@ impl Registrar {
             if !is_repeated || self.round_trip.is_none() {
                 self.round_trip = Some(now.since(sent));
             }
-            let (agent, is_co_located) = (target.agent, target.is_co_located);
+            let Target { iface, agent, is_co_located, .. } = *target;
             let key = self.pending.take().and_then(|pending| pending.key);
             // The node is back, so the agent does not need the Binding Update any more.
             self.unacknowledged.end(agent);
             self.keys.hold(key.map(|key| (agent, key)));
             (self.attempts, self.is_denied, self.asked) = (0, false, None);
             self.followed.clear();
-            self.current =
-                (lifetime > 0).then_some(Held { agent, care_of, is_co_located, lifetime, sent, flags });
+            self.current = (lifetime > 0).then_some(Held {
+                iface,
+                agent,
+                care_of,
+                is_co_located,
+                lifetime,
+                sent,
+                flags,
+            });
             return Ok(ReplyOutcome::Registered { care_of, lifetime, sent });
         }
         // Without an association, a foreign agent's denial is not authenticated. So the request stays pending, because

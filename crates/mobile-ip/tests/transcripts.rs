@@ -65,6 +65,7 @@ transcripts! {
     packets_of_correspondents_are_delivered_and_forwarded: "foreign-agent-direct";
     a_mobile_node_chooses_an_interface: "mobile-node-interfaces";
     a_mobile_node_avoids_an_interface_without_an_agent: "mobile-node-avoids";
+    a_mobile_node_names_an_agent_from_which_it_does_not_receive: "mobile-node-interfaces-smooth";
     a_mobile_node_names_its_previous_agent: "mobile-node-smooth";
     without_a_hint_the_silence_of_an_agent_has_to_tell: "mobile-node-without-trigger";
 }

@@ -150,6 +150,7 @@ impl MobileNode {
     /// Returns what to register directly with the home agent; `None` without a co-located care-of address.
     fn direct_target(&self) -> Option<Target> {
         Some(Target {
+            iface: self.used.iface,
             agent: self.registrar.home_agent(),
             mac: Mac::ZERO,
             care_of: self.own.address()?,

@@ -2,7 +2,8 @@
 //! RFC). Movement detection decides between the agents of one interface.
 //!
 //! The node makes before it breaks: it registers by the new interface while it still receives by the old one. Until the
-//! registration is accepted, it sends by the old one too.
+//! registration is accepted, it sends by the old one too. It asks for a smooth handoff only when it does not receive by the old one any
+//! more: the previous agent forwards packets to the new one, which does not deliver them if the registration is not accepted.
 
 use super::{MobileNode, NO_AGENT, REGISTRATION_PAUSE, Timer};
 use crate::interfaces::{Candidate, Choice, choose};
@@ -52,6 +53,27 @@ impl MobileNode {
         match choice {
             Choice::StayUntil(due) => self.timers.set(Timer::Interface, due),
             Choice::Stay | Choice::Change(_) => self.timers.stop(Timer::Interface),
+        }
+        self.notify_lost(now, out);
+    }
+
+    /// Returns whether packets that arrive at the agent of the registration still reach the node, by an interface that is not in
+    /// use: its link is up, and the agent was heard there.
+    pub(super) fn receives_elsewhere(&self) -> bool {
+        let Some((iface, agent)) = self.registrar.registered_by() else { return false };
+        let other = self.others.iter().find(|other| other.iface == iface && other.mac.is_some());
+        self.config.make_before_break && other.is_some_and(|other| other.heard(agent).is_some())
+    }
+
+    /// Registers again at once if the node has lost the agent of its registration before the new registration is accepted: the
+    /// request that waits for its reply does not ask for a smooth handoff.
+    fn notify_lost(&mut self, now: Instant, out: &mut Outbox) {
+        if !self.registrar.omits_previous() || self.receives_elsewhere() {
+            return;
+        }
+        if let Some(target) = self.present_target() {
+            self.registrar.turn_to(Some(target));
+            self.register(now, out);
         }
     }
 
