@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::output::{Format, is_unread, print};
+use recorder::decode::Numbers;
 use recorder::decode::dissect::{Begin, Dissection, Layer, dissect, in_bytes, meaning};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ the exit code is 2.
 Examples:
   wayfare decode runs/first-sim-1/capture.pcapng
   wayfare decode --hex '01 2a 01 2c 0a01010a 0a010114 0a010207 ed00000012345800'
-  tcpdump -w - udp port 434 | wayfare decode -";
+  tcpdump -w - udp port 434 | wayfare decode --numbers '{ update = 88 }' -";
 
 /// What clap prints if the arguments are wrong.
 const USAGE: &str = "wayfare decode [OPTIONS] <FILE>\n       wayfare decode [OPTIONS] --hex <BYTES>";
@@ -44,6 +45,10 @@ pub(crate) struct Args {
     /// With what packets in hexadecimal digits begin. A message is the payload of a datagram to or from UDP port 434.
     #[arg(long = "as", value_name = "LAYER", default_value = "auto")]
     layer: Begins,
+    /// The numbers of the messages of Mobile IP that differ from the default ones, as in a scenario: `{ update = 88 }`.
+    /// A capture in the directory of a run has the numbers of the run.
+    #[arg(long, value_name = "TABLE", value_parser = numbers)]
+    numbers: Option<Numbers>,
     /// Print all packets of a file, and not only messages and malformed packets.
     #[arg(long)]
     all: bool,
@@ -90,7 +95,15 @@ struct Packet {
 }
 
 pub(crate) fn decode(args: &Args) -> Result<(), Failure> {
-    let mut shown = Shown::default();
+    let numbers = match (args.numbers, &args.file) {
+        (Some(numbers), _) => Ok(Some(numbers)),
+        (None, Some(path)) if path.as_os_str() != "-" => recorder::rundir::numbers_beside(path),
+        _ => Ok(None),
+    };
+    let numbers = numbers.map_err(|error| {
+        Failure::Usage(format!("{error}, or give the numbers of its messages, for example --numbers '{{}}'"))
+    })?;
+    let mut shown = Shown { numbers: numbers.unwrap_or_default(), ..Shown::default() };
     let read = match (&args.hex, &args.file) {
         (Some(text), _) => of_hex(args, text, "the bytes").map(|packet| shown.packet(args, &packet)),
         (None, Some(path)) => of_file(args, path, &mut shown),
@@ -106,6 +119,7 @@ pub(crate) fn decode(args: &Args) -> Result<(), Failure> {
 /// How many packets were read, and what was printed of them.
 #[derive(Default)]
 struct Shown {
+    numbers: Numbers,
     all: usize,
     printed: usize,
     malformed: usize,
@@ -120,7 +134,7 @@ impl Shown {
     fn packet(&mut self, args: &Args, packet: &Packet) {
         let is_cut = packet.original_len > packet.bytes.len();
         let found = match packet.begin {
-            Ok(begin) => dissect(&packet.bytes, begin, is_cut),
+            Ok(begin) => dissect(&packet.bytes, begin, is_cut, &self.numbers),
             Err(_) => Dissection::default(),
         };
         self.all += 1;
@@ -160,6 +174,19 @@ impl Shown {
         }
         text
     }
+}
+
+/// Reads the argument of `--numbers`.
+fn numbers(text: &str) -> Result<Numbers, String> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Given {
+        numbers: Numbers,
+    }
+    let given: Given =
+        toml::from_str(&format!("numbers = {text}")).map_err(|error| error.message().to_owned())?;
+    given.numbers.check().map_err(|error| error.to_string())?;
+    Ok(given.numbers)
 }
 
 fn undecoded(link_type: u32) -> String {

@@ -203,3 +203,33 @@ fn a_wrong_clock_is_refused_at_its_key() {
         assert!(error.contains(expected), "{clock}: {error}");
     }
 }
+
+/// The numbers of a scenario are those of its capture. Another capture needs them as an argument.
+#[test]
+fn a_capture_of_a_run_is_decoded_with_the_numbers_of_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let numbers = "{ update = 88, previous_agent = 97 }";
+    let setting = |role| format!("{role}.numbers={numbers}");
+    let [home, foreign, mobile] = ["home-agent", "foreign-agent", "mobile-node"].map(setting);
+    let run = ["run", "mobile-ip/smooth-handoff", "--out", "run", "--snap", "full"];
+    let settings = ["--set", &home, "--set", &foreign, "--set", &mobile];
+    says(folder.path(), &[&run[..], &settings[..]].concat(), 0);
+    let text = says(folder.path(), &["decode", "run/capture.pcapng"], 0);
+    assert!(text.contains("\n  Mobile IP binding update\n"), "{text}");
+    std::fs::copy(folder.path().join("run/capture.pcapng"), folder.path().join("copy")).unwrap();
+    assert!(says(folder.path(), &["decode", "copy"], 1).contains(": mip_unknown_type: "));
+    assert_eq!(says(folder.path(), &["decode", "copy", "--numbers", numbers], 0), text);
+    for (wrong, expected) in [
+        ("{ update = 17 }", "`request` and `update` are both 17"),
+        ("{ updates = 17 }", "unknown field `updates`"),
+        ("88", "invalid type: integer `88`"),
+    ] {
+        let error = says(folder.path(), &["decode", "copy", "--numbers", wrong], 2);
+        assert!(error.contains(expected), "{error}");
+    }
+    std::fs::write(folder.path().join("run/run.json"), r#"{"format": 5, "scenario": {}, "backend": "sim"}"#)
+        .unwrap();
+    let error = says(folder.path(), &["decode", "run/capture.pcapng"], 2);
+    assert!(error.contains("the run directory has format 5") && error.contains("--numbers"), "{error}");
+    assert_eq!(says(folder.path(), &["decode", "run/capture.pcapng", "--numbers", numbers], 0), text);
+}

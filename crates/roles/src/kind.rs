@@ -2,6 +2,7 @@
 //! the schema follow from it.
 
 use crate::{KeyError, NodeError, Surroundings};
+use mobile_ip::message::Numbers;
 use node::config::{ConfigError, Interfaces};
 use node::{Rng, Role};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -131,6 +132,17 @@ impl RoleConfig {
     /// `TCP_REPAIR` (tcp(7)).
     pub const fn needs_tcp_repair(&self) -> bool {
         matches!(self, Self::IndirectTcpSupportRouter(_))
+    }
+
+    /// Returns the numbers of the messages of Mobile IP that the role uses; `None` for a role of another protocol.
+    pub const fn numbers(&self) -> Option<Numbers> {
+        match self {
+            Self::MobileIpHomeAgent(config) => Some(config.numbers),
+            Self::MobileIpForeignAgent(config) => Some(config.numbers),
+            Self::MobileIpMobileNode(config) => Some(config.numbers),
+            Self::MobileIpCorrespondent(config) => Some(config.numbers),
+            _ => None,
+        }
     }
 
     /// Reads a role. The key `kind` selects the type; the other keys are the configuration of that kind. Fails if the

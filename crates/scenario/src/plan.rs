@@ -7,8 +7,9 @@ use crate::file::{Repetition, ScenarioError, Setting};
 use crate::program::Program;
 use crate::tree::Tree;
 use link::{CellSpec, Fabric, PortId, RadioSpec, SignalCourse, WireSpec};
+use mobile_ip::message::Numbers;
 use node::Node;
-use roles::HostConfig;
+use roles::{HostConfig, RoleConfig};
 use sim::{HostEvent, HostSpec, InterfaceSpec, Order, World};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -82,6 +83,13 @@ pub struct PortPlan {
 }
 
 impl Plan {
+    /// Returns the numbers of the messages of Mobile IP. All roles of a scenario have the same. Returns the default
+    /// numbers if there is no such role.
+    pub fn numbers(&self) -> Numbers {
+        let roles = self.hosts.iter().flat_map(|host| &host.config.roles);
+        roles.filter_map(RoleConfig::numbers).next().unwrap_or_default()
+    }
+
     /// Builds the fabric: all wires, cells and radios of the plan. Its random numbers are drawn from the seed of the
     /// run.
     pub fn fabric(&self) -> Fabric {

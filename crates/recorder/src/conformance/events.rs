@@ -1,7 +1,7 @@
 //! The events of a run that are compared, sorted by node.
 
 use super::tolerance;
-use crate::decode::Control;
+use crate::decode::{Control, Numbers};
 use cellular_ip::mobile::mark;
 use node::{Mark, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,10 +44,10 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn new(records: &[Record]) -> Self {
+    pub(super) fn new(records: &[Record], numbers: &Numbers) -> Self {
         let end = records.iter().map(|record| record.at).max().unwrap_or_default();
         let mut events = Self { moves: moves(records), messages: BTreeMap::new(), refreshes: 0, end };
-        let optional = optional(records, &events.moves);
+        let optional = optional(records, &events.moves, numbers);
         events.refreshes = optional.len();
         let mut senders: BTreeMap<Ipv4Addr, HostId> = BTreeMap::new();
         for record in records {
@@ -56,7 +56,7 @@ impl Events {
                 What::Received(iface, packet) => (*iface, packet, false),
                 _ => continue,
             };
-            let Some(control) = Control::of(packet) else { continue };
+            let Some(control) = Control::of(packet, numbers) else { continue };
             // An address belongs to the host of the first record of a control message from this address.
             senders.entry(control.src).or_insert(record.host);
             if !optional.contains(&packet.id) {
@@ -97,7 +97,11 @@ fn moves(records: &[Record]) -> BTreeMap<HostId, Vec<Move>> {
 }
 
 /// Returns the route-updates that the route-update timer of a host sent within the tolerance of a handoff of this host.
-fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet<PacketId> {
+fn optional(
+    records: &[Record],
+    moves: &BTreeMap<HostId, Vec<Move>>,
+    numbers: &Numbers,
+) -> BTreeSet<PacketId> {
     let mut optional = BTreeSet::new();
     let mut by_timer: BTreeSet<HostId> = BTreeSet::new();
     for record in records {
@@ -107,7 +111,7 @@ fn optional(records: &[Record], moves: &BTreeMap<HostId, Vec<Move>>) -> BTreeSet
             }
             // The route-update of the timer is the next control message that the host sends after this mark.
             What::Sent(_, packet) if by_timer.contains(&record.host) => {
-                let Some(control) = Control::of(packet) else { continue };
+                let Some(control) = Control::of(packet, numbers) else { continue };
                 by_timer.remove(&record.host);
                 let mut near = moves.get(&record.host).into_iter().flatten();
                 let close = |one: &Move| {

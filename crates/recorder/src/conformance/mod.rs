@@ -2,8 +2,9 @@
 //! separately. Messages of one protocol are compared in their order.
 //!
 //! A message is compared by the fields that must be equal on both backends (see [`Control::constant`]) and by its
-//! interface. The time of a message counts from the first event of the host's latest handoff, and may differ by 20 ms
-//! plus 2 % of that time. Handoffs are compared in the same manner: their times count from the previous handoff.
+//! interface. If it cannot be read in either run, its content is not compared, and it is counted separately. The time of
+//! a message counts from the first event of the host's latest handoff, and may differ by 20 ms plus 2 % of that time.
+//! Handoffs are compared in the same manner: their times count from the previous handoff.
 //!
 //! Two kinds of events may be missing in one run. The first is a route-update that the route-update timer sent within
 //! the tolerance of a handoff: whether the timer or the handoff comes first depends on microseconds. Such messages are
@@ -15,7 +16,7 @@ mod events;
 
 pub use diff::{Difference, diff, figure};
 
-use crate::decode::Control;
+use crate::decode::{Control, Numbers};
 use events::{Events, Message, MessageSequence, Move};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,6 +29,9 @@ pub struct Comparison {
     /// The number of messages that are equal in both runs, up to the first divergence of each sequence. A message
     /// counts at each node that sent or received it.
     pub messages: usize,
+    /// The number of messages that cannot be read in either run, up to the first divergence of each sequence. Their
+    /// contents are not compared, and they do not count in `messages`.
+    pub unreadable: usize,
     /// The number of nodes that sent or received messages in at least one run. Messages that `refreshes` counts are
     /// left out.
     pub nodes: usize,
@@ -109,12 +113,14 @@ fn tolerance(since: Duration) -> Duration {
     TOLERANCE + since / SHARE
 }
 
-/// Compares the handoffs and control messages of two runs of one scenario.
-pub fn compare(first: &[Record], second: &[Record]) -> Comparison {
-    let runs = [Events::new(first), Events::new(second)];
+/// Compares the handoffs and control messages of two runs of one scenario. Each run has its records and the numbers of
+/// its messages of Mobile IP.
+pub fn compare(runs: [(&[Record], &Numbers); 2]) -> Comparison {
+    let runs = runs.map(|(records, numbers)| Events::new(records, numbers));
     let [a, b] = &runs;
     let mut result = Comparison {
         messages: 0,
+        unreadable: 0,
         nodes: 0,
         handoffs: 0,
         refreshes: Excluded { first: a.refreshes, second: b.refreshes },
@@ -140,6 +146,8 @@ pub fn compare(first: &[Record], second: &[Record]) -> Comparison {
 trait Counterpart {
     /// Returns how the events differ apart from their times, or `None` if they do not.
     fn differs(&self, other: &Self) -> Option<String>;
+    /// Returns whether the event can be read, so that [`Self::differs`] compares all that must be equal.
+    fn is_readable(&self) -> bool;
     /// Returns the instant of the event, and the time since the begin of the latest handoff or of the run.
     fn time(&self) -> (Instant, Duration);
     /// Returns the event in the form in which [`Divergence`] reports it.
@@ -162,6 +170,10 @@ impl Counterpart for Message {
             .or_else(|| (ours.len() != theirs.len()).then(|| "the messages have different fields".to_owned()))
     }
 
+    fn is_readable(&self) -> bool {
+        self.control.unreadable().is_none()
+    }
+
     fn time(&self) -> (Instant, Duration) {
         (self.at, self.since)
     }
@@ -175,6 +187,10 @@ impl Counterpart for Move {
     fn differs(&self, other: &Self) -> Option<String> {
         (self.what != other.what)
             .then(|| format!("{} in the first run, {} in the second", self.what, other.what))
+    }
+
+    fn is_readable(&self) -> bool {
+        true
     }
 
     fn time(&self) -> (Instant, Duration) {
@@ -219,6 +235,7 @@ impl Comparison {
             }
             match sequence {
                 Sequence::Handoffs => self.handoffs += 1,
+                _ if !a.get(place).is_some_and(Counterpart::is_readable) => self.unreadable += 1,
                 Sequence::Sent | Sequence::Received => self.messages += 1,
             }
         }

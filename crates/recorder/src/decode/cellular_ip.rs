@@ -28,6 +28,11 @@ impl Message {
         self.says.as_ref().is_ok_and(|update| update.semisoft)
     }
 
+    /// Returns why the message cannot be read; `None` if it can. An update-request has no route-update.
+    pub(super) fn unreadable(&self) -> Option<&'static str> {
+        self.says.as_ref().err().copied().filter(|_| self.code != UPDATE_REQUEST)
+    }
+
     pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {
         fields.push(("type", message::ICMP_TYPE.to_string()));
         fields.push(("code", self.code.to_string()));
@@ -41,7 +46,7 @@ impl Message {
                 fields.push(("attached since", update.attached_since().is_some().to_string()));
                 fields.push(("other information", format!("{:?}", update.skipped.others())));
             }
-            Err(why) => fields.push(("unreadable", (*why).to_owned())),
+            Err(_) => fields.extend(self.unreadable().map(|why| ("unreadable", why.to_owned()))),
         }
     }
 

@@ -8,7 +8,7 @@ mod mobile_ip;
 mod position;
 mod timestamp;
 
-use super::{Control, describe, protocol};
+use super::{Control, Numbers, describe, protocol};
 use ::dhcp::message::{CLIENT_PORT, SERVER_PORT};
 use ::mobile_ip::message::{ADVERTISEMENT, PORT, SOLICITATION};
 use serde::Serialize;
@@ -109,18 +109,18 @@ pub struct Dissection {
 const DEPTH: usize = 8;
 
 /// Returns the layers of `bytes`, which begin with the protocol `begin`. `is_cut` says that a capture has only the
-/// first bytes of the packet: the missing bytes are then not a problem.
-pub fn dissect(bytes: &[u8], begin: Begin, is_cut: bool) -> Dissection {
-    let mut found = Walk { found: Dissection::default(), is_cut, link: Frame::to(Mac::ZERO) };
+/// first bytes of the packet: the missing bytes are then not a problem. `numbers` are those of the messages of Mobile IP.
+pub fn dissect(bytes: &[u8], begin: Begin, is_cut: bool, numbers: &Numbers) -> Dissection {
+    let mut found = Walk { found: Dissection::default(), is_cut, link: Frame::to(Mac::ZERO), numbers };
     match begin {
         Begin::Ethernet => found.ethernet(bytes),
         Begin::Ip => found.ip(bytes, 0),
         Begin::Icmp => {
             let ip =
                 Header { ttl: 1, ..Header::new(ipv4::ICMP, Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED) };
-            found.of_mobile_ip(mobile_ip::discovery(&ip, bytes, 0));
+            found.of_mobile_ip(mobile_ip::discovery(&ip, bytes, 0, numbers));
         }
-        Begin::Message => found.of_mobile_ip(mobile_ip::message(bytes, 0)),
+        Begin::Message => found.of_mobile_ip(mobile_ip::message(bytes, 0, numbers)),
     }
     let mut found = found.found;
     if is_cut {
@@ -130,13 +130,14 @@ pub fn dissect(bytes: &[u8], begin: Begin, is_cut: bool) -> Dissection {
     found
 }
 
-struct Walk {
+struct Walk<'a> {
     found: Dissection,
     is_cut: bool,
     link: Frame,
+    numbers: &'a Numbers,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn refuse(&mut self, malformed: Malformed, at: usize) {
         self.found.problem = Some(Problem { reason: malformed.0.to_owned(), at });
     }
@@ -163,7 +164,7 @@ impl Walk {
             EtherType::ARP => {
                 let packet = Packet { link: frame, id: PacketId::NEW, bytes: rest.to_vec() };
                 let mut layer = Layer::new("ARP", ethernet::HEADER);
-                layer.push(0, "message", describe(&packet));
+                layer.push(0, "message", describe(&packet, self.numbers));
                 self.found.layers.push(layer);
             }
             _ => {}
@@ -200,7 +201,7 @@ impl Walk {
             ipv4::GRE => self.gre(payload, whole, inside),
             ipv4::MINIMAL => self.minimal(payload, whole, inside),
             ipv4::ICMP if matches!(payload.first(), Some(&(ADVERTISEMENT | SOLICITATION))) => {
-                let (layer, mut problem) = mobile_ip::discovery(ip, payload, inside);
+                let (layer, mut problem) = mobile_ip::discovery(ip, payload, inside, self.numbers);
                 let begin = self.found.layers.last().map_or(0, |layer| layer.at);
                 for problem in problem.iter_mut().filter(|problem| problem.reason == "mip_ttl") {
                     problem.at = begin + 8; // the field of the IP header
@@ -284,7 +285,7 @@ impl Walk {
         layer.push(udp::HEADER, "payload", in_bytes(body.len()));
         self.found.layers.push(layer);
         if from == PORT || to == PORT {
-            self.of_mobile_ip(mobile_ip::message(body, at + udp::HEADER));
+            self.of_mobile_ip(mobile_ip::message(body, at + udp::HEADER, self.numbers));
         } else if self.is_cut && [from, to].iter().all(|port| [CLIENT_PORT, SERVER_PORT].contains(port)) {
             self.cut_dhcp(body, at + udp::HEADER);
         } else {
@@ -318,17 +319,15 @@ impl Walk {
     /// Adds the message of another protocol than Mobile IP, by the recorder's decoder of this protocol.
     fn others(&mut self, datagram: &[u8], at: usize) {
         let packet = Packet { link: self.link, id: PacketId::NEW, bytes: datagram.to_vec() };
-        let Some(control) = Control::of(&packet) else {
+        let Some(control) = Control::of(&packet, self.numbers) else {
             let mut layer = Layer::new("content", at);
-            layer.push(0, "packet", describe(&packet));
+            layer.push(0, "packet", describe(&packet, self.numbers));
             return self.found.layers.push(layer);
         };
         let mut layer = Layer::new(control.protocol(), at);
         layer.push(0, "message", control.to_string());
+        self.found.problem = control.unreadable().map(|reason| Problem { reason: reason.to_owned(), at });
         for (name, value) in control.constant() {
-            if name == "unreadable" {
-                self.found.problem = Some(Problem { reason: value.clone(), at });
-            }
             if !["from", "to"].contains(&name) {
                 layer.push(0, name, value);
             }

@@ -30,6 +30,13 @@ impl Message {
         })
     }
 
+    pub(super) const fn unreadable(&self) -> Option<&'static str> {
+        match self {
+            Self::Says(_) => None,
+            Self::Unreadable(why) => Some(why),
+        }
+    }
+
     /// Adds the fields that must be equal on both backends. Sequence numbers are times, and authentication codes depend
     /// on these times, so both are left out.
     pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {

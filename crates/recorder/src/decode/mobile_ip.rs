@@ -1,5 +1,5 @@
-//! Mobile IP: solicitations, registration requests and replies, and the messages of route optimization and buffers with their
-//! default numbers. Advertisements are beacons, so they are not control messages.
+//! Mobile IP: solicitations, registration requests and replies, and the messages of route optimization and buffers.
+//! Advertisements are beacons, so they are not control messages.
 
 use super::Names;
 use ::mobile_ip::message::{
@@ -22,7 +22,7 @@ pub(super) enum Message {
 impl Message {
     /// Returns the control message in an IP packet, and the address of the mobile node that the message is about. If
     /// the message is malformed, this address is the source.
-    pub(super) fn of(ip: &Header, payload: &[u8]) -> Option<(Ipv4Addr, Self)> {
+    pub(super) fn of(ip: &Header, payload: &[u8], numbers: &Numbers) -> Option<(Ipv4Addr, Self)> {
         if ip.protocol == ipv4::ICMP && payload.first() == Some(&SOLICITATION) {
             return Some((ip.src, Self::Solicitation));
         }
@@ -33,13 +33,12 @@ impl Message {
         if datagram.src_port != PORT && datagram.dst_port != PORT {
             return None;
         }
-        let numbers = Numbers::default();
-        match Binding::parse(datagram.payload, &numbers) {
+        match Binding::parse(datagram.payload, numbers) {
             Some(Ok(said)) => return Some((said.home(), Self::Binding(said))),
             Some(Err(malformed)) => return Some((ip.src, Self::Unreadable(malformed.0))),
             None => {}
         }
-        match BufferControl::parse(datagram.payload, &numbers) {
+        match BufferControl::parse(datagram.payload, numbers) {
             Some(Ok(said)) => return Some((said.home, Self::Control(said))),
             Some(Err(malformed)) => return Some((ip.src, Self::Unreadable(malformed.0))),
             None => {}
@@ -56,6 +55,13 @@ impl Message {
     /// Returns whether the message is one of route optimization, or asks a foreign agent to keep packets.
     pub(super) const fn is_binding(&self) -> bool {
         matches!(self, Self::Binding(_) | Self::Control(_))
+    }
+
+    pub(super) const fn unreadable(&self) -> Option<&'static str> {
+        match self {
+            Self::Unreadable(why) => Some(why),
+            _ => None,
+        }
     }
 
     /// Adds the fields that must be equal on both backends. Identifications are times, and authenticators depend on

@@ -9,6 +9,8 @@ mod indirect_tcp;
 mod mobile_ip;
 mod sigma;
 
+pub use ::mobile_ip::message::Numbers;
+
 use crate::segment;
 use scenario::Plan;
 use std::fmt;
@@ -38,13 +40,15 @@ enum Says {
 }
 
 impl Control {
-    /// Returns the control message in a packet, or `None` if the packet contains no control message.
-    pub fn of(packet: &Packet) -> Option<Self> {
+    /// Returns the control message in a packet, or `None` if the packet contains no control message. `numbers` are those
+    /// of the run's messages of Mobile IP ([`Plan::numbers`]).
+    pub fn of(packet: &Packet, numbers: &Numbers) -> Option<Self> {
         let (ip, payload) = Header::parse(&packet.bytes).ok()?;
         let cellular =
             || cellular_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::CellularIp(said)));
-        let mobile =
-            || mobile_ip::Message::of(&ip, payload).map(|(about, said)| (about, Says::MobileIp(said)));
+        let mobile = || {
+            mobile_ip::Message::of(&ip, payload, numbers).map(|(about, said)| (about, Says::MobileIp(said)))
+        };
         let indirect =
             || indirect_tcp::Message::of(&ip, payload).map(|(about, said)| (about, Says::IndirectTcp(said)));
         let sigma = || sigma::Message::of(&ip, payload).map(|(about, said)| (about, Says::Sigma(said)));
@@ -53,9 +57,15 @@ impl Control {
         Some(Self { src: ip.src, dst: ip.dst, about, says })
     }
 
+    /// Returns whether a packet is a control message. Only the content of a message depends on the numbers, so they are
+    /// not needed.
+    pub fn is(packet: &Packet) -> bool {
+        Self::of(packet, &Numbers::default()).is_some()
+    }
+
     /// Returns whether a packet is a control message, or carries one in tunnels.
     pub fn is_in(packet: &Packet) -> bool {
-        Self::of(packet).is_some()
+        Self::is(packet)
             || wire::tunnel::decapsulate(&packet.bytes)
                 .is_ok_and(|(_, inner)| Self::is_in(&Packet { bytes: inner.into_owned(), ..packet.clone() }))
     }
@@ -93,6 +103,16 @@ impl Control {
             Says::Dhcp(message) => message.constant(&mut fields),
         }
         fields
+    }
+
+    /// Returns why the message cannot be read; `None` if it can.
+    pub fn unreadable(&self) -> Option<&'static str> {
+        match &self.says {
+            Says::CellularIp(message) => message.unreadable(),
+            Says::MobileIp(message) => message.unreadable(),
+            Says::IndirectTcp(message) => message.unreadable(),
+            Says::Sigma(_) | Says::Dhcp(_) => None,
+        }
     }
 
     /// Returns the message as one line. A route-update of Cellular IP also has the name of its base station, its
@@ -138,9 +158,9 @@ impl Names<'_> {
 }
 
 /// Returns one line about any packet, as in the column `what` of `packets.csv`, for example `UDP 10.0.0.1:9000 >
-/// 10.0.0.2:9000`.
-pub fn describe(packet: &Packet) -> String {
-    if let Some(control) = Control::of(packet) {
+/// 10.0.0.2:9000`. `numbers` are those of the run's messages of Mobile IP.
+pub fn describe(packet: &Packet, numbers: &Numbers) -> String {
+    if let Some(control) = Control::of(packet, numbers) {
         return control.to_string();
     }
     if let Ok(arp) = wire::arp::Message::parse(&packet.bytes)
@@ -153,7 +173,7 @@ pub fn describe(packet: &Packet) -> String {
     }
     if let Ok((outer, inner)) = wire::tunnel::decapsulate(&packet.bytes) {
         let inner = Packet { bytes: inner.into_owned(), ..packet.clone() };
-        return format!("{} > {}: {}", outer.src, outer.dst, describe(&inner));
+        return format!("{} > {}: {}", outer.src, outer.dst, describe(&inner, numbers));
     }
     let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return "not IPv4".to_owned() };
     if let Some(seen) = segment::of(packet) {

@@ -60,8 +60,9 @@ impl Life<'_> {
         let mut out = String::new();
         match first {
             Some(Sighting { packet, .. }) => {
-                let what = Control::of(packet)
-                    .map_or_else(|| describe(packet), |control| control.text(&outcome.names()));
+                let numbers = outcome.plan.numbers();
+                let what = Control::of(packet, &numbers)
+                    .map_or_else(|| describe(packet, &numbers), |control| control.text(&outcome.names()));
                 let _ = writeln!(out, "packet {number}: {what}, {}", count(packet.bytes.len(), "byte"));
             }
             None => {

@@ -53,17 +53,18 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
 /// data.
 fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<String> {
     let number = |id| journeys.number(id).map_or_else(|| "?".to_owned(), |number: u64| number.to_string());
+    let control = |packet| Some(Control::of(packet, &outcome.plan.numbers())?.text(&outcome.names()));
     let iface = |iface| {
         let place = journeys.place(record.host, iface);
         place.rsplit(':').next().unwrap_or_default().to_owned()
     };
     Some(match &record.what {
         What::Sent(on, packet) => {
-            let control = Control::of(packet)?.text(&outcome.names());
+            let control = control(packet)?;
             format!("sends on {}: {control} (packet {})", iface(*on), number(packet.id))
         }
         What::Received(on, packet) => {
-            let control = Control::of(packet)?.text(&outcome.names());
+            let control = control(packet)?;
             format!("receives on {}: {control} (packet {})", iface(*on), number(packet.id))
         }
         What::Dropped(_, id, reason) if *reason == node::reason::CONSUMED.0 => {

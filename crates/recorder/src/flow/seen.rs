@@ -300,7 +300,7 @@ impl Seen {
 
     fn datagram_out(&mut self, at: Instant, host: HostId, packet: &Packet) {
         let from_app = self.app_sent.contains(&packet.id);
-        if !(from_app || self.programs.contains(&host)) || Control::of(packet).is_some() {
+        if !(from_app || self.programs.contains(&host)) || Control::is(packet) {
             return;
         }
         let Ok((ip, payload)) = Header::parse(&packet.bytes) else { return };

@@ -4,6 +4,7 @@ use super::links::{Links, is_refusal};
 use crate::faults::Boundary;
 use crate::flow::Traffic;
 use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
+use mobile_ip::message::Numbers;
 use node::{Mark, Span, Stage, Value};
 use roles::RoleConfig;
 use scenario::Plan;
@@ -24,6 +25,8 @@ pub(super) struct HandoffAnalysis<'a> {
     /// The mobile nodes with several interfaces.
     several: BTreeSet<HostId>,
     pub(super) links: Links<'a>,
+    /// The numbers of the messages of Mobile IP.
+    pub(super) numbers: Numbers,
     /// When the run ended.
     pub(super) end: Instant,
 }
@@ -34,7 +37,17 @@ impl<'a> HandoffAnalysis<'a> {
         let routes = routes(records, &owners);
         let (refused, several) = (refused(records), several(plan));
         let links = Links::new(plan, records, |record| tuned(record, &refused));
-        Self { records, traffic, owners, routes, refused, several, links, end: plan.end() }
+        Self {
+            records,
+            traffic,
+            owners,
+            routes,
+            refused,
+            several,
+            links,
+            numbers: plan.numbers(),
+            end: plan.end(),
+        }
     }
 
     /// Returns whether a record of a link concerns the interface in use. With several interfaces, the mobile node

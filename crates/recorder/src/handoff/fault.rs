@@ -193,7 +193,7 @@ impl HandoffAnalysis<'_> {
             .and_then(|(_, last)| self.home_agent(host).filter(|home| *home != last));
         let is_needed = |end: Ipv4Addr| unneeded.is_none() || self.owners.get(&end).copied() != unneeded;
         let is_signal = |packet: &Packet| {
-            Control::of(packet).is_some_and(|control| {
+            Control::of(packet, &self.numbers).is_some_and(|control| {
                 let is_for = || knowing.contains(&self.owners.get(&control.dst).copied());
                 self.owners.get(&control.about) == Some(&host)
                     && is_needed(control.src)

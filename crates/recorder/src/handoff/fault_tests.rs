@@ -251,3 +251,24 @@ at = "5.5s"
 kind = "restore"
 wire = "wa"
 "#;
+
+/// The Binding Update after a move is lost at a cut wire. The causes of the outage are the same with other numbers.
+#[test]
+fn a_lost_binding_update_is_known_by_the_numbers_of_the_run() {
+    let (_, text) = Scenario::find("mobile-ip/route-optimization").unwrap();
+    let set = |text: &str| {
+        let kinds = ["correspondent", "home-agent", "foreign-agent", "mobile-node"];
+        let kinds = kinds.map(|kind| format!("kind = \"mobile-ip/{kind}\""));
+        kinds.iter().fold(text.to_owned(), |text, kind| {
+            text.replace(kind, &format!("{kind}, numbers = {{ update = 88, acknowledge = 89 }}"))
+        })
+    };
+    for cut in ["7.34s", "7.36s", "7.38s", "7.4s", "7.42s"] {
+        let place = "wire = \"internet\"";
+        let text = format!("{text}\n{}", events_of(&[(cut, "cut", place), ("8.5s", "restore", place)]));
+        let [default, other] = [&text, &set(&text)].map(|text| run(text));
+        assert!(!default.handoffs.is_empty());
+        assert_eq!(format!("{:?}", default.handoffs), format!("{:?}", other.handoffs), "cut at {cut}");
+        assert_eq!(default.holes, other.holes, "cut at {cut}");
+    }
+}

@@ -179,5 +179,5 @@ fn is_of_transport(packet: &Packet) -> bool {
     let protocol = ipv4::protocol(&packet.bytes);
     let is_transport =
         protocol.is_some_and(|protocol| [ipv4::UDP, tcp::PROTOCOL, sctp::PROTOCOL].contains(&protocol));
-    is_transport && Control::of(packet).is_none()
+    is_transport && !Control::is(packet)
 }

@@ -41,10 +41,11 @@ pub(crate) use place::claim_folder;
 pub use place::{Claim, check, claim, default_dir, default_folder, member};
 
 use crate::backend::BackendReport;
+use crate::decode::Numbers;
 use crate::journey::Journeys;
 use crate::run::Outcome;
 use draw::Snap;
-use scenario::Scenario;
+use scenario::{Plan, Scenario};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -213,23 +214,9 @@ pub fn read(dir: &Path, evaluate: Evaluate) -> Result<Outcome, ReadError> {
     put::complete(dir).map_err(|error| ReadError::File(dir.to_owned(), error))?;
     let path = dir.join("run.json");
     let text = fs::read_to_string(&path).map_err(|error| ReadError::File(path.clone(), error))?;
-    // The format is checked first, because another format has other keys.
-    let format = serde_json::from_str(&text).map_err(|error| ReadError::RunFile(path.clone(), error))?;
-    let meta::FormatOnly { format } = format;
-    if format != meta::FORMAT {
-        return Err(ReadError::Format(path, format));
-    }
-    let file: RunFile =
-        serde_json::from_str(&text).map_err(|error| ReadError::RunFile(path.clone(), error))?;
+    let file = read_run_file(&path, &text)?;
     digests::check(dir)?;
-    let settings: Result<Vec<scenario::Setting>, String> =
-        file.settings.iter().map(|text| text.parse()).collect();
-    let settings = settings.map_err(|problem| ReadError::Setting(path.clone(), problem))?;
-    let repetition =
-        file.repetition.map_or(scenario::Repetition::only(file.seed), meta::RepetitionPart::repetition);
-    let name = path.display().to_string();
-    let mut plan = Scenario::repetition(&name, &file.scenario.text, &settings, file.seed, repetition)?;
-    plan.name.clone_from(&file.scenario.name);
+    let plan = plan(&path, &file)?;
     let records = read_records(&dir.join("records.jsonl"), file.records)?;
     let mut outcome = Outcome::new(plan, file.backend, records, file.fingerprint());
     if let Some(details) = file.linux {
@@ -241,6 +228,46 @@ pub fn read(dir: &Path, evaluate: Evaluate) -> Result<Outcome, ReadError> {
     let known: BTreeSet<String> = outcome.doubts.iter().map(ToString::to_string).collect();
     outcome.doubts.extend(file.doubts.into_iter().filter(|doubt| !known.contains(&doubt.to_string())));
     Ok(outcome)
+}
+
+/// Returns the numbers of the messages of Mobile IP in a file of a run directory, for example its capture. Returns `None`
+/// if the file is in no run directory.
+///
+/// # Errors
+///
+/// Returns an error if the `run.json` beside the file is that of a run, but cannot be read.
+pub fn numbers_beside(file: &Path) -> Result<Option<Numbers>, ReadError> {
+    let path = file.with_file_name("run.json");
+    match fs::read(&path) {
+        Ok(bytes) if meta::is_run_file(&bytes) => {
+            let file = read_run_file(&path, &String::from_utf8_lossy(&bytes))?;
+            Ok(Some(plan(&path, &file)?.numbers()))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn read_run_file(path: &Path, text: &str) -> Result<RunFile, ReadError> {
+    // The format is checked first, because another format has other keys.
+    let format = serde_json::from_str(text).map_err(|error| ReadError::RunFile(path.to_owned(), error))?;
+    let meta::FormatOnly { format } = format;
+    if format != meta::FORMAT {
+        return Err(ReadError::Format(path.to_owned(), format));
+    }
+    serde_json::from_str(text).map_err(|error| ReadError::RunFile(path.to_owned(), error))
+}
+
+/// Returns the plan of the run whose `run.json` is `file`.
+fn plan(path: &Path, file: &RunFile) -> Result<Plan, ReadError> {
+    let settings: Result<Vec<scenario::Setting>, String> =
+        file.settings.iter().map(|text| text.parse()).collect();
+    let settings = settings.map_err(|problem| ReadError::Setting(path.to_owned(), problem))?;
+    let repetition =
+        file.repetition.map_or(scenario::Repetition::only(file.seed), meta::RepetitionPart::repetition);
+    let name = path.display().to_string();
+    let mut plan = Scenario::repetition(&name, &file.scenario.text, &settings, file.seed, repetition)?;
+    plan.name.clone_from(&file.scenario.name);
+    Ok(plan)
 }
 
 fn read_records(path: &Path, count: usize) -> Result<Vec<Record>, ReadError> {

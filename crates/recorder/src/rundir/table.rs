@@ -1,7 +1,7 @@
 //! `packets.csv`: a row for each packet and hop, with the packet's fate.
 
 use super::Options;
-use crate::decode::{describe, protocol};
+use crate::decode::{Numbers, describe, protocol};
 use crate::journey::{Fate, Journey, Journeys};
 use crate::run::Outcome;
 use draw::Csv;
@@ -35,10 +35,11 @@ pub(super) fn write(
     mut to: impl Write,
 ) -> io::Result<()> {
     let chosen = (journeys.hops().len() > options.hops).then(|| choose(outcome, journeys));
+    let numbers = outcome.plan.numbers();
     to.write_all(row(COLUMNS).as_bytes())?;
     for (index, hop) in journeys.hops().iter().enumerate() {
         if chosen.as_ref().is_none_or(|chosen| chosen.contains(&hop.packet)) {
-            to.write_all(hop_row(journeys, index).unwrap_or_default().as_bytes())?;
+            to.write_all(hop_row(journeys, index, &numbers).unwrap_or_default().as_bytes())?;
         }
     }
     to.flush()
@@ -50,7 +51,7 @@ fn row<S: AsRef<str>>(fields: impl IntoIterator<Item = S>) -> String {
     csv.finish()
 }
 
-fn hop_row(journeys: &Journeys<'_>, index: usize) -> Option<String> {
+fn hop_row(journeys: &Journeys<'_>, index: usize, numbers: &Numbers) -> Option<String> {
     let hop = journeys.hops().get(index)?;
     let seen = journeys.seen(hop)?;
     let place = journeys.place(seen.host, seen.iface);
@@ -69,7 +70,7 @@ fn hop_row(journeys: &Journeys<'_>, index: usize) -> Option<String> {
         ip.map(|ip| ip.dst.to_string()).unwrap_or_default(),
         ip.map(|ip| protocol(ip.protocol)).unwrap_or_default(),
         seen.packet.bytes.len().to_string(),
-        describe(seen.packet),
+        describe(seen.packet, numbers),
         next.join(" "),
         journeys.fate(index),
     ]))

@@ -6,8 +6,8 @@ use super::position::position;
 use super::timestamp::utc;
 use super::{Layer, Problem, in_bytes};
 use ::mobile_ip::message::{
-    ADVERTISEMENT, Advertisement, Code, INFINITE, Numbers, Registration, Reply, Request, SOLICITATION,
-    Solicitation,
+    ADVERTISEMENT, Advertisement, AgentFlags, Code, INFINITE, Numbers, Registration, Reply, Request,
+    SOLICITATION, Solicitation,
 };
 use wire::ipv4::Header;
 use wire::{Ipv4Addr, icmp};
@@ -15,21 +15,23 @@ use wire::{Ipv4Addr, icmp};
 /// The letters of the flags of a request, from the highest bit (RFC 5944, section 3.3).
 const REQUEST_FLAGS: [&str; 8] = ["S", "B", "D", "M", "G", "r", "T", "x"];
 /// The letters of the flags of an agent, from the highest bit (RFC 5944, section 2.1.1, and RFCs 3519, 3543 and 4857).
-const AGENT_FLAGS: [&str; 11] = ["R", "B", "H", "F", "M", "G", "r", "T", "U", "X", "I"];
+/// Reserved bits have their numbers.
+const AGENT_FLAGS: [&str; 16] =
+    ["R", "B", "H", "F", "M", "G", "r", "T", "U", "X", "I", "11", "12", "13", "14", "15"];
 
 /// Returns the UDP payload of a datagram to or from port 434, which begins at the offset `at`.
-pub(super) fn message(payload: &[u8], at: usize) -> (Layer, Option<Problem>) {
-    if let Some(found) = binding::message(payload, at) {
+pub(super) fn message(payload: &[u8], at: usize, numbers: &Numbers) -> (Layer, Option<Problem>) {
+    if let Some(found) = binding::message(payload, at, numbers) {
         return found;
     }
     // Agents without route optimization do not know its extensions; this program does.
-    let known = Numbers::default().extensions();
+    let known = numbers.extensions();
     let parse = |bytes: &[u8]| Registration::parse_knowing(bytes, &known);
     let parsed = parse(payload);
     let mut layer = Layer::new(format!("Mobile IP {}", name(payload)), at);
     match parsed {
         Ok(message) => {
-            fields(&mut layer, &message, payload);
+            fields(&mut layer, &message, payload, numbers);
             (layer, None)
         }
         Err(refused) => {
@@ -38,7 +40,7 @@ pub(super) fn message(payload: &[u8], at: usize) -> (Layer, Option<Problem>) {
             if let Some(begin) = begin
                 && let Ok(message) = parse(begin)
             {
-                fields(&mut layer, &message, begin);
+                fields(&mut layer, &message, begin, numbers);
             }
             rest(&mut layer, payload, found.good.unwrap_or(0));
             (layer, Some(Problem { reason: refused.0.to_owned(), at: at + found.at }))
@@ -48,7 +50,12 @@ pub(super) fn message(payload: &[u8], at: usize) -> (Layer, Option<Problem>) {
 
 /// Returns the agent advertisement or solicitation `payload` of the datagram with header `ip`. It begins at the offset
 /// `at`.
-pub(super) fn discovery(ip: &Header, payload: &[u8], at: usize) -> (Layer, Option<Problem>) {
+pub(super) fn discovery(
+    ip: &Header,
+    payload: &[u8],
+    at: usize,
+    numbers: &Numbers,
+) -> (Layer, Option<Problem>) {
     let is_solicitation = payload.first() == Some(&SOLICITATION);
     let name = if is_solicitation { "solicitation" } else { "advertisement" };
     let mut layer = Layer::new(format!("Mobile IP agent {name}"), at);
@@ -61,7 +68,7 @@ pub(super) fn discovery(ip: &Header, payload: &[u8], at: usize) -> (Layer, Optio
     };
     let refused = match parse(payload) {
         Ok(message) => {
-            of_discovery(&mut layer, message.as_ref(), payload);
+            of_discovery(&mut layer, message.as_ref(), payload, numbers);
             return (layer, None);
         }
         Err(refused) => refused,
@@ -79,7 +86,7 @@ pub(super) fn discovery(ip: &Header, payload: &[u8], at: usize) -> (Layer, Optio
         && let Some(begin) = found.good.and_then(|length| payload.get(..length))
         && let Ok(message) = parse(&with_checksum(begin))
     {
-        of_discovery(&mut layer, message.as_ref(), begin);
+        of_discovery(&mut layer, message.as_ref(), begin, numbers);
     }
     rest(&mut layer, payload, good.and(found.good).unwrap_or(0));
     (layer, Some(Problem { reason: refused.0.to_owned(), at: at + offset.unwrap_or(found.at) }))
@@ -95,37 +102,38 @@ fn name(payload: &[u8]) -> String {
     }
 }
 
-fn fields(layer: &mut Layer, message: &Registration, bytes: &[u8]) {
+fn fields(layer: &mut Layer, message: &Registration, bytes: &[u8], numbers: &Numbers) {
     match message {
-        Registration::Request(request) => of_request(layer, request, bytes),
-        Registration::Reply(reply) => of_reply(layer, reply, bytes),
+        Registration::Request(request) => of_request(layer, request, bytes, numbers),
+        Registration::Reply(reply) => of_reply(layer, reply, bytes, numbers),
     }
 }
 
-fn of_request(layer: &mut Layer, request: &Request, bytes: &[u8]) {
+fn of_request(layer: &mut Layer, request: &Request, bytes: &[u8], numbers: &Numbers) {
     layer.push(0, "type", 1);
-    layer.push(1, "flags", flags(u16::from(request.flags.0) << 8, &REQUEST_FLAGS, 2));
+    let letters = named(REQUEST_FLAGS, u16::from(numbers.private_flag) << 8, "P");
+    layer.push(1, "flags", flags(u16::from(request.flags.0) << 8, &letters, 2));
     let ends = if request.lifetime == 0 { ": deregistration" } else { "" };
     layer.push(2, "lifetime", lifetime(request.lifetime) + ends);
     layer.push(4, "home address", request.home);
     layer.push(8, "home agent", request.home_agent);
     layer.push(12, "care-of address", request.care_of);
     layer.push(16, "identification", identification(request.identification));
-    extensions(layer, bytes, 24, extension);
+    extensions(layer, bytes, 24, Some(numbers));
 }
 
-fn of_reply(layer: &mut Layer, reply: &Reply, bytes: &[u8]) {
+fn of_reply(layer: &mut Layer, reply: &Reply, bytes: &[u8], numbers: &Numbers) {
     layer.push(0, "type", 3);
     layer.push(1, "code", reply.code);
     layer.push(2, "lifetime", lifetime(reply.lifetime));
     layer.push(4, "home address", reply.home);
     layer.push(8, "home agent", reply.home_agent);
     layer.push(12, "identification", identification(reply.identification));
-    extensions(layer, bytes, 20, extension);
+    extensions(layer, bytes, 20, Some(numbers));
 }
 
 /// Adds the fields of an advertisement, or of a solicitation if `message` is `None`.
-fn of_discovery(layer: &mut Layer, message: Option<&Advertisement>, bytes: &[u8]) {
+fn of_discovery(layer: &mut Layer, message: Option<&Advertisement>, bytes: &[u8], numbers: &Numbers) {
     let Some(said) = message else {
         layer.push(0, "type", SOLICITATION);
         return layer.push(1, "code", 0);
@@ -147,11 +155,12 @@ fn of_discovery(layer: &mut Layer, message: Option<&Advertisement>, bytes: &[u8]
     let mobility = place.saturating_sub(if place > extensions_of(bytes) { 6 } else { 0 });
     layer.push(mobility + 2, "sequence number", said.sequence);
     layer.push(mobility + 4, "registration lifetime", lifetime(said.registration_lifetime));
-    layer.push(mobility + 6, "flags", flags(said.flags.0, &AGENT_FLAGS, 4));
+    let letters = named(AGENT_FLAGS, AgentFlags::smooth(numbers).0, "S");
+    layer.push(mobility + 6, "flags", flags(said.flags.0, &letters, 4));
     for (number, care_of) in said.care_of.iter().enumerate() {
         layer.push(mobility + 8 + 4 * number, "care-of address", care_of);
     }
-    extensions(layer, bytes, extensions_of(bytes), advertised);
+    extensions(layer, bytes, extensions_of(bytes), None);
     // The fields of the agent's extension were added before the line of this extension.
     layer.fields.sort_by_key(|field| field.at);
 }
@@ -199,10 +208,10 @@ fn rest(layer: &mut Layer, bytes: &[u8], from: usize) {
     }
 }
 
-/// Adds the extensions of a well-formed message from the offset `at` on. `describe` returns the name of an extension's
-/// type.
-fn extensions(layer: &mut Layer, bytes: &[u8], mut at: usize, describe: fn(u8) -> &'static str) {
-    let is_advertisement = layer.name.ends_with("advertisement");
+/// Adds the extensions of a well-formed message from the offset `at` on. `numbers` are those of a registration message;
+/// `None` for an advertisement.
+fn extensions(layer: &mut Layer, bytes: &[u8], mut at: usize, numbers: Option<&Numbers>) {
+    let is_advertisement = numbers.is_none();
     let mut padding = 0;
     while let Some(&kind) = bytes.get(at) {
         if is_advertisement && kind == 0 {
@@ -211,9 +220,9 @@ fn extensions(layer: &mut Layer, bytes: &[u8], mut at: usize, describe: fn(u8) -
         }
         let (head, length) = length(bytes, at, is_advertisement);
         let data = bytes.get(at + head..at + head + length).unwrap_or_default();
-        let name = if is_key(layer, kind, data) { "Mobile-Foreign Key" } else { describe(kind) };
+        let name = numbers.map_or_else(|| advertised(kind), |numbers| extension(layer, kind, data, numbers));
         layer.push(at, "extension", format!("{name} (type {kind}), {}", in_bytes(length)));
-        of_extension(layer, at, (kind, head, data), is_advertisement);
+        of_extension(layer, at, (kind, head, data), numbers);
         at += head + length;
     }
     if padding > 0 {
@@ -236,31 +245,34 @@ fn of_extension(
     layer: &mut Layer,
     at: usize,
     (kind, head, data): (u8, usize, &[u8]),
-    is_advertisement: bool,
+    numbers: Option<&Numbers>,
 ) {
-    match (data, kind) {
-        (_, 16) if is_advertisement => {} // its fields are the agent's
-        (lengths, 19) if is_advertisement => {
+    match (data, kind, numbers) {
+        (_, 16, None) => {} // its fields are the agent's
+        (lengths, 19, None) => {
             let lengths: Vec<String> = lengths.iter().map(u8::to_string).collect();
             layer.push(at + head, "  prefix lengths", lengths.join(", "));
         }
-        (data, 96) if !is_advertisement && data.len() >= 14 => previous_agent(layer, at + head, data),
-        (data, 134) if is_key(layer, kind, data) => distributed_key(layer, at + head, data),
-        ([a, b, c, d, authenticator @ ..], 32..=34 | 36) if !is_advertisement => {
+        (data, kind, Some(numbers)) if kind == numbers.previous_agent && data.len() >= 14 => {
+            previous_agent(layer, at + head, data);
+        }
+        (data, kind, Some(numbers)) if is_key(layer, kind, data, numbers) => {
+            distributed_key(layer, at + head, data);
+        }
+        ([a, b, c, d, authenticator @ ..], 32..=34 | 36, Some(_)) => {
             layer.push(at + head, "  SPI", u32::from_be_bytes([*a, *b, *c, *d]));
             layer.push(at + head + 4, "  authenticator", trace::hex(authenticator));
         }
-        (data, 131) if !is_advertisement => {
+        (data, 131, Some(_)) => {
             layer.push(at + head, "  NAI", String::from_utf8_lossy(data).escape_debug());
         }
-        ([], _) => {}
-        (data, _) => layer.push(at + head, "  data", trace::hex(data)),
+        ([], ..) => {}
+        (data, ..) => layer.push(at + head, "  data", trace::hex(data)),
     }
 }
 
 /// Returns whether an extension of a registration message is a key for the foreign agent.
-fn is_key(layer: &Layer, kind: u8, data: &[u8]) -> bool {
-    let numbers = Numbers::default();
+fn is_key(layer: &Layer, kind: u8, data: &[u8], numbers: &Numbers) -> bool {
     let vendor_key = [numbers.vendor.to_be_bytes().as_slice(), &numbers.vendor_key.to_be_bytes()].concat();
     let is_own = kind == numbers.vendor_extension && data.get(2..8) == Some(&vendor_key);
     is_own && data.len() == 44 && layer.name.ends_with("reply")
@@ -290,16 +302,17 @@ fn previous_agent(layer: &mut Layer, at: usize, data: &[u8]) {
     layer.push(at + 14, "  authenticator", trace::hex(data.get(14..).unwrap_or_default()));
 }
 
-/// Returns the name of an extension of a registration message by its type.
-const fn extension(kind: u8) -> &'static str {
+/// Returns the name of an extension of a registration message.
+fn extension(layer: &Layer, kind: u8, data: &[u8], numbers: &Numbers) -> &'static str {
     match kind {
+        _ if kind == numbers.warning_extension => "Binding Warning",
+        _ if kind == numbers.previous_agent => "Previous Foreign Agent Notification",
+        _ if is_key(layer, kind, data, numbers) => "Mobile-Foreign Key",
         32 => "Mobile-Home Authentication",
         33 => "Mobile-Foreign Authentication",
         34 => "Foreign-Home Authentication",
         36 => "Generalized Authentication",
         44 => "UDP Tunnel Reply",
-        16 => "Binding Warning",
-        96 => "Previous Foreign Agent Notification",
         131 => "Mobile Node NAI",
         132 => "Mobile-Foreign Challenge",
         134 => "Normal Vendor/Organization Specific",
@@ -325,6 +338,18 @@ fn lifetime(seconds: u16) -> String {
 
 fn identification(value: u64) -> String {
     format!("{value:#018x}, as a time {}", utc(value))
+}
+
+/// Returns the letters of flags with another letter for the flag `bit`.
+fn named<const N: usize>(
+    mut letters: [&'static str; N],
+    bit: u16,
+    letter: &'static str,
+) -> [&'static str; N] {
+    if let Some(place) = letters.get_mut(bit.leading_zeros() as usize) {
+        *place = letter;
+    }
+    letters
 }
 
 /// Returns flags as a number of `digits` hexadecimal digits, with the letters of the flags that are set. The first letter

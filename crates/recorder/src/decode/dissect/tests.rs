@@ -27,8 +27,13 @@ fn value(found: &Dissection, name: &str) -> String {
     all.find(|field| field.name.trim() == name).unwrap_or_else(|| panic!("{name}: {found:?}")).value.clone()
 }
 
+/// Returns the layers of bytes, with the default numbers of Mobile IP.
+fn decoded(bytes: &[u8], begin: Begin, is_cut: bool) -> Dissection {
+    dissect(bytes, begin, is_cut, &Numbers::default())
+}
+
 fn problem(bytes: &[u8]) -> (String, usize) {
-    let found = dissect(bytes, Begin::guess(bytes), false);
+    let found = decoded(bytes, Begin::guess(bytes), false);
     let Some(Problem { reason, at }) = found.problem else { panic!("{found:?}") };
     assert!(found.is_message);
     (reason, at)
@@ -38,7 +43,7 @@ fn problem(bytes: &[u8]) -> (String, usize) {
 fn a_request_has_all_its_fields() {
     let bytes = hex(GOLDEN);
     assert_eq!(Begin::guess(&bytes), Begin::Message);
-    let found = dissect(&bytes, Begin::Message, false);
+    let found = decoded(&bytes, Begin::Message, false);
     assert_eq!(found.layers[0].name, "Mobile IP registration request");
     let expected = [
         (0, "type", "1"),
@@ -62,7 +67,7 @@ fn a_request_has_all_its_fields() {
 fn the_notification_of_a_previous_agent_has_its_fields() {
     let notification = "602e001e0a0103010a01020700000300\
                         8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f";
-    let found = dissect(&hex(&[GOLDEN, notification].concat()), Begin::Message, false);
+    let found = decoded(&hex(&[GOLDEN, notification].concat()), Begin::Message, false);
     assert!(found.problem.is_none(), "{found:?}");
     assert_eq!(value(&found, "cache lifetime"), "30 s");
     assert_eq!(value(&found, "previous agent"), "10.1.3.1");
@@ -78,7 +83,7 @@ fn the_notification_of_a_previous_agent_has_its_fields() {
 fn a_key_for_the_foreign_agent_has_its_fields() {
     let reply = "0300012c0a01010a0a010114ed00000012345800";
     let key = "862c000000007ed900018022c46f64331af890db2d2891c87688c68e8d191c4193a4022aec737f6ec624fc10b8dc";
-    let found = dissect(&hex(&[reply, key].concat()), Begin::Message, false);
+    let found = decoded(&hex(&[reply, key].concat()), Begin::Message, false);
     assert!(found.problem.is_none(), "{found:?}");
     let fields = found.layers[0].fields.iter().map(|field| (field.at, &field.name[..], &field.value[..]));
     let expected = [
@@ -90,10 +95,48 @@ fn a_key_for_the_foreign_agent_has_its_fields() {
     ];
     assert_eq!(fields.skip(6).collect::<Vec<_>>(), expected);
     for other in [key.replacen("7ed9", "7eda", 1), format!("862d{}00", &key[4..])] {
-        let found = dissect(&hex(&format!("{reply}{other}")), Begin::Message, false);
+        let found = decoded(&hex(&format!("{reply}{other}")), Begin::Message, false);
         assert!(value(&found, "extension").starts_with("Normal Vendor/Organization Specific (type 134)"));
         assert!(value(&found, "data").starts_with("00000000"));
     }
+}
+
+/// Flags S and P are reserved bits of RFC 5944. Later standards use the bit of flag S for flag U.
+#[test]
+fn flags_of_the_drafts_have_their_letters() {
+    let private = hex(&GOLDEN.replacen("012a", "0103", 1));
+    assert_eq!(value(&decoded(&private, Begin::Message, false), "flags"), "0x03: T P");
+    let numbers = Numbers { private_flag: 4, smooth_flag: 8, ..Numbers::default() };
+    let with = |bytes: &[u8], begin| value(&dissect(bytes, begin, false, &numbers), "flags");
+    assert_eq!(with(&private, Begin::Message), "0x03: T x");
+    let flags = AgentFlags::FOREIGN | AgentFlags(0x88);
+    let smooth = Advertisement { flags, ..advertisement() }.emit();
+    assert_eq!(value(&decoded(&smooth, Begin::Ip, false), "flags"), "0x1088: F S 12");
+    assert_eq!(with(&smooth, Begin::Ip), "0x1088: F U S");
+}
+
+/// The messages of a scenario with other numbers than the default ones.
+#[test]
+fn messages_with_other_numbers_are_read() {
+    let numbers =
+        Numbers { update: 88, previous_agent: 97, buffer_control: 89, ip_filter: 201, ..Numbers::default() };
+    let with = |text: &str| dissect(&hex(text), Begin::Message, false, &numbers);
+    let update = "c0001e0a01010a0a010207ed00000012345800";
+    let authentication = "24fb002400000300\
+                          8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f";
+    let found = with(&format!("58{update}{authentication}"));
+    assert_eq!(found.layers[0].name, "Mobile IP binding update");
+    assert!(found.problem.is_none(), "{found:?}");
+    let found = with(&format!("12{update}{authentication}"));
+    assert_eq!(found.problem.unwrap().reason, "mip_unknown_type");
+    let notification = "612e001e0a0103010a01020700000300\
+                        8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f";
+    let found = with(&[GOLDEN, notification].concat());
+    assert!(found.problem.is_none(), "{found:?}");
+    assert_eq!(value(&found, "previous agent"), "10.1.3.1");
+    let found = with(&format!("593000000a01010aed00000012345800c90a01000a02000200010007{authentication}"));
+    assert!(found.problem.is_none(), "{found:?}");
+    assert_eq!(value(&found, "extension"), "IP Filter (type 201), 10 bytes");
 }
 
 /// The authenticator of the golden signed Binding Request.
@@ -104,7 +147,7 @@ const REQUEST_AUTHENTICATOR: &str = "5184bd743584bda7d9e5d0cb55643ff714d85428b85
 fn messages_of_route_optimization_have_all_their_fields() {
     let update = hex("12c0001e0a01010a0a010207ed0000001234580024fb002400000300\
                       8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f");
-    let found = dissect(&update, Begin::Message, false);
+    let found = decoded(&update, Begin::Message, false);
     assert_eq!(found.layers[0].name, "Mobile IP binding update");
     let expected = [
         (0, "type", "18"),
@@ -120,21 +163,21 @@ fn messages_of_route_optimization_have_all_their_fields() {
     let fields = found.layers[0].fields.iter().map(|field| (field.at, &field.name[..], &field.value[..]));
     assert_eq!(fields.collect::<Vec<_>>(), expected);
     assert!(found.problem.is_none() && found.is_message);
-    let decoded = |text: &str| dissect(&hex(text), Begin::Message, false);
-    let warning = decoded("100000000a01010a0a02000200000000");
+    let message = |text: &str| decoded(&hex(text), Begin::Message, false);
+    let warning = message("100000000a01010a0a02000200000000");
     assert_eq!(
         (value(&warning, "home address"), value(&warning, "target")),
         ("10.1.1.10".into(), "10.2.0.2".into())
     );
     assert_eq!(warning.layers[0].name, "Mobile IP binding warning");
-    let request = decoded("110000000a01010aed00000012345800");
+    let request = message("110000000a01010aed00000012345800");
     assert_eq!(request.layers[0].name, "Mobile IP binding request");
     assert!(value(&request, "identification").starts_with("0xed00000012345800"));
     let signed = format!("110000000a01010aed0000001234580024fa002400000300{REQUEST_AUTHENTICATOR}");
-    let fields: Vec<_> = decoded(&signed).layers.remove(0).fields.iter().map(|field| field.at).collect();
+    let fields: Vec<_> = message(&signed).layers.remove(0).fields.iter().map(|field| field.at).collect();
     assert_eq!(fields, [0, 4, 8, 16, 20, 24]);
-    assert_eq!(value(&decoded(&signed), "authenticator"), REQUEST_AUTHENTICATOR);
-    let answer = decoded("130000850a01010aed00000012345800");
+    assert_eq!(value(&message(&signed), "authenticator"), REQUEST_AUTHENTICATOR);
+    let answer = message("130000850a01010aed00000012345800");
     assert_eq!(answer.layers[0].name, "Mobile IP binding acknowledge");
     assert_eq!(value(&answer, "status"), "133: identification mismatch");
     let reason = |text: &str| problem(&hex(text)).0;
@@ -150,7 +193,7 @@ fn messages_of_route_optimization_have_all_their_fields() {
 fn a_buffer_control_request_has_all_its_fields() {
     let bytes = hex("143000000a01010aed00000012345800c80e01000a020002000300070008000924fb002400000300\
                      8513f370b71624c543e9e69661220a511b1d76b510f2160b05e2ac4849fd909f");
-    let found = dissect(&bytes, Begin::Message, false);
+    let found = decoded(&bytes, Begin::Message, false);
     assert!(found.problem.is_none() && found.is_message, "{found:?}");
     assert_eq!(found.layers[0].name, "Mobile IP buffer control request");
     let expected = [
@@ -177,19 +220,19 @@ fn a_message_is_found_in_a_frame_and_in_a_tunnel() {
     let packet = in_ip(&hex(REPLY));
     let frame = ethernet::emit(&Frame::to(Mac([2; 6])), &packet);
     assert_eq!((Begin::guess(&packet), Begin::guess(&frame)), (Begin::Ip, Begin::Ethernet));
-    let found = dissect(&frame, Begin::Ethernet, false);
+    let found = decoded(&frame, Begin::Ethernet, false);
     let names: Vec<_> = found.layers.iter().map(|layer| (&layer.name[..], layer.at)).collect();
     assert_eq!(names, [("Ethernet", 0), ("IPv4", 14), ("UDP", 34), ("Mobile IP registration reply", 42)]);
     assert_eq!(value(&found, "code"), "133 (home agent: Identification mismatch)");
     let [from, to] = ends();
     let tunneled = ipip::encapsulate(&packet, *from.ip(), *to.ip(), 1).unwrap();
-    let found = dissect(&tunneled, Begin::Ip, false);
+    let found = decoded(&tunneled, Begin::Ip, false);
     assert!(found.is_tunneled && found.problem.is_none());
     assert_eq!((&found.layers[1].name[..], found.layers[1].at), ("IPv4 in a tunnel", 20));
     assert_eq!(found.layers[3].name, "Mobile IP registration reply");
     let all = |kind| {
         let bytes = tunnel::encapsulate(kind, &packet, *from.ip(), *to.ip(), 1).unwrap();
-        let found = dissect(&bytes, Begin::Ip, false);
+        let found = decoded(&bytes, Begin::Ip, false);
         assert!(found.is_tunneled && found.problem.is_none(), "{found:?}");
         found.layers.iter().map(|layer| format!("{} {}", layer.at, layer.name)).collect::<Vec<_>>()
     };
@@ -202,7 +245,7 @@ fn a_message_is_found_in_a_frame_and_in_a_tunnel() {
     for (kind, at, reason) in [(Kind::Gre, 21, "gre_flags"), (Kind::Minimal, 22, "minimal_checksum")] {
         let mut bytes = tunnel::encapsulate(kind, &packet, *from.ip(), *to.ip(), 1).unwrap();
         bytes[at] ^= 1;
-        let problem = dissect(&bytes, Begin::Ip, false).problem.unwrap();
+        let problem = decoded(&bytes, Begin::Ip, false).problem.unwrap();
         assert_eq!((&problem.reason[..], problem.at), (reason, at & !1));
     }
     let arp = [&frame[..12], &[8, 6], &[0; 28][..]].concat();
@@ -228,7 +271,7 @@ fn advertisement() -> Advertisement {
 
 #[test]
 fn discovery_has_all_its_fields() {
-    let found = dissect(&advertisement().emit(), Begin::Ip, false);
+    let found = decoded(&advertisement().emit(), Begin::Ip, false);
     let fields =
         found.layers[1].fields.iter().map(|field| (field.at - 20, &field.name[..], &field.value[..]));
     let expected = [
@@ -247,10 +290,10 @@ fn discovery_has_all_its_fields() {
     ];
     assert_eq!(fields.collect::<Vec<_>>(), expected);
     let solicitation = Solicitation { src: Ipv4Addr::UNSPECIFIED, dst: Ipv4Addr::new(224, 0, 0, 2) }.emit();
-    let found = dissect(&solicitation, Begin::Ip, false);
+    let found = decoded(&solicitation, Begin::Ip, false);
     assert_eq!(found.layers[1].name, "Mobile IP agent solicitation");
     assert_eq!(Begin::guess(&solicitation[20..]), Begin::Icmp);
-    assert!(dissect(&solicitation[20..], Begin::Icmp, false).problem.is_none());
+    assert!(decoded(&solicitation[20..], Begin::Icmp, false).problem.is_none());
 }
 
 /// A run's capture has the first 128 bytes of each frame by default, and a message of DHCP is longer.
@@ -262,12 +305,12 @@ fn a_message_of_dhcp_that_a_capture_has_cut_is_shown() {
     let ends = [(server, SERVER_PORT), (client, CLIENT_PORT)];
     let [from, to] = ends.map(|(address, port)| SocketAddrV4::new(address, port));
     let whole = wire::udp::packet(from, to, &message.emit());
-    let found = dissect(&whole[..114], Begin::Ip, true);
+    let found = decoded(&whole[..114], Begin::Ip, true);
     assert!(found.is_message && found.problem.is_none(), "{found:?}");
     let last = found.layers.last().unwrap();
     assert_eq!((last.name.as_str(), value(&found, "granted address")), ("DHCP", "10.3.0.100".into()));
     assert_eq!(value(&found, "operation"), "2: from a server");
-    assert_eq!(dissect(&whole, Begin::Ip, false).layers.last().unwrap().name, "DHCP");
+    assert_eq!(decoded(&whole, Begin::Ip, false).layers.last().unwrap().name, "DHCP");
 }
 
 #[test]
@@ -294,7 +337,7 @@ fn a_bad_message_has_a_reason_and_an_offset() {
         }
     }
     // The well-formed begin is shown, and then the bytes that are not.
-    let found = dissect(&with(&[200, 1, 0, 200, 3, 0]), Begin::Message, false);
+    let found = decoded(&with(&[200, 1, 0, 200, 3, 0]), Begin::Message, false);
     assert_eq!((value(&found, "home address"), value(&found, "data")), ("10.1.1.10".into(), "00".into()));
     assert_eq!(value(&found, "not decoded"), "c80300");
 }
@@ -338,7 +381,7 @@ fn headers_that_are_wrong_have_an_offset() {
     assert_eq!(problem(&with(8, 1)), ("ip_checksum".into(), 10));
     assert_eq!(problem(&with(40, 1)), ("udp_checksum".into(), 26));
     assert_eq!(problem(&packet[..47]), ("ip_truncated".into(), 47));
-    let found = dissect(&packet[..47], Begin::Ip, true);
+    let found = decoded(&packet[..47], Begin::Ip, true);
     assert!(found.problem.is_none(), "a capture cut it");
     assert_eq!(value(&found, "not decoded").len(), 2 * 19);
 }
@@ -346,7 +389,7 @@ fn headers_that_are_wrong_have_an_offset() {
 #[test]
 fn a_cut_message_has_the_extensions_that_are_known() {
     let packet = in_ip(&hex(GOLDEN));
-    let found = dissect(&packet[..28 + 40], Begin::Ip, true);
+    let found = decoded(&packet[..28 + 40], Begin::Ip, true);
     assert!(found.problem.is_none() && found.is_message);
     assert_eq!(value(&found, "home address"), "10.1.1.10");
     assert_eq!(value(&found, "not decoded"), "202400000100d8cd062467b389d67d80");
@@ -357,7 +400,7 @@ fn long_bytes_take_no_long_time() {
     let mut long = hex(&GOLDEN[..48]);
     long.extend(std::iter::repeat_n([200, 0], 20_000).flatten());
     long.push(200);
-    let found = dissect(&long, Begin::Message, false);
+    let found = decoded(&long, Begin::Message, false);
     assert_eq!(found.problem.unwrap().reason, "mip_extensions_length");
 }
 
@@ -368,7 +411,7 @@ fn messages_of_other_protocols_come_from_their_decoders() {
         SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), 5000),
         b"data",
     );
-    let found = dissect(&udp, Begin::Ip, false);
+    let found = decoded(&udp, Begin::Ip, false);
     assert!(!found.is_message && value(&found, "packet").starts_with("UDP 10.0.0.1:4000 > "));
     let port = ::indirect_tcp::message::PORT;
     let bad = wire::udp::packet(
@@ -376,7 +419,7 @@ fn messages_of_other_protocols_come_from_their_decoders() {
         SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 2), port),
         b"data",
     );
-    let found = dissect(&bad, Begin::Ip, false);
+    let found = decoded(&bad, Begin::Ip, false);
     assert_eq!(found.layers[2].name, "Indirect TCP");
     assert_eq!(found.problem.map(|problem| problem.at), Some(28));
 }

@@ -383,15 +383,8 @@ fn roles(hosts: &[HostPlan]) -> impl Iterator<Item = (String, &RoleConfig)> {
 
 /// Checks that all roles have the same numbers of messages and extensions.
 fn check_numbers(hosts: &[HostPlan]) -> Result<(), (String, String)> {
-    let numbers = |role: &RoleConfig| match role {
-        RoleConfig::MobileIpHomeAgent(config) => Some(config.numbers),
-        RoleConfig::MobileIpForeignAgent(config) => Some(config.numbers),
-        RoleConfig::MobileIpMobileNode(config) => Some(config.numbers),
-        RoleConfig::MobileIpCorrespondent(config) => Some(config.numbers),
-        _ => None,
-    };
     let all: Vec<(String, Numbers)> =
-        roles(hosts).filter_map(|(path, role)| Some((path, numbers(role)?))).collect();
+        roles(hosts).filter_map(|(path, role)| Some((path, role.numbers()?))).collect();
     // The error is at a role with other numbers than the default, so at one that the file gives numbers.
     let Some((path, odd)) = all.iter().find(|(_, numbers)| *numbers != Numbers::default()) else {
         return Ok(());

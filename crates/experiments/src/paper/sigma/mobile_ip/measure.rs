@@ -77,7 +77,7 @@ impl Steps {
 
 /// Returns whether a packet has data of the application: TCP with a payload, or a datagram that is no control message.
 fn is_data(packet: &Packet) -> bool {
-    let is_message = || recorder::decode::Control::of(packet).is_some();
+    let is_message = || recorder::decode::Control::is(packet);
     segment::carries_data(packet) || (segment::is_datagram(packet) && !is_message())
 }
 

@@ -27,9 +27,8 @@ fn parse(payload: &[u8], numbers: &Numbers) -> Option<Result<Message, Malformed>
 
 /// Returns the fields of a message of one of the drafts, which begins at the offset `at`. `None` if the bytes begin with
 /// another type.
-pub(super) fn message(payload: &[u8], at: usize) -> Option<(Layer, Option<Problem>)> {
-    let numbers = Numbers::default();
-    let parsed = parse(payload, &numbers)?;
+pub(super) fn message(payload: &[u8], at: usize, numbers: &Numbers) -> Option<(Layer, Option<Problem>)> {
+    let parsed = parse(payload, numbers)?;
     let kind = payload.first().copied().unwrap_or_default();
     let name = [
         (numbers.warning, "binding warning"),
@@ -45,20 +44,20 @@ pub(super) fn message(payload: &[u8], at: usize) -> Option<(Layer, Option<Proble
         Ok(message) => {
             match &message {
                 Message::Binding(message) => fields(&mut layer, message, payload),
-                Message::Control(message) => control(&mut layer, message, payload),
+                Message::Control(message) => control(&mut layer, message, payload, numbers),
             }
             Some((layer, None))
         }
         Err(refused) => {
             let found =
-                position(payload, refused, |begin| parse(begin, &numbers).unwrap_or(Err(refused)).map(drop));
+                position(payload, refused, |begin| parse(begin, numbers).unwrap_or(Err(refused)).map(drop));
             rest(&mut layer, payload, 1);
             Some((layer, Some(Problem { reason: refused.0.to_owned(), at: at + found.at })))
         }
     }
 }
 
-fn control(layer: &mut Layer, message: &BufferControl, bytes: &[u8]) {
+fn control(layer: &mut Layer, message: &BufferControl, bytes: &[u8], numbers: &Numbers) {
     let set = bytes.get(1).copied().unwrap_or_default();
     let asks = match message.asks {
         Asks::Keep => ": keep packets",
@@ -71,7 +70,7 @@ fn control(layer: &mut Layer, message: &BufferControl, bytes: &[u8]) {
     let mut end = 16;
     if !message.named.is_empty() {
         let length = usize::from(bytes.get(17).copied().unwrap_or_default());
-        layer.push(16, "extension", format!("IP Filter (type 200), {}", in_bytes(length)));
+        layer.push(16, "extension", format!("IP Filter (type {}), {}", numbers.ip_filter, in_bytes(length)));
         for (source, id) in &message.named {
             layer.push(18, "  received packet", format!("source {source}, identification {id}"));
         }
