@@ -4,7 +4,7 @@ use super::flows::Places;
 use crate::handoff::{Experience, Handoff};
 use crate::journey::Journeys;
 use crate::run::{Backend, Outcome};
-use draw::{Band, Cost, FlowTrace, Noticed, Owner, SequenceFigure};
+use draw::{Band, Cost, Counts, FlowTrace, Noticed, Owner, SequenceFigure};
 use node::Stage;
 
 /// Returns the figure of a run's handoffs.
@@ -25,12 +25,12 @@ pub(super) fn handoffs(outcome: &Outcome, journeys: &Journeys<'_>, places: &Plac
     } else {
         figure.undrawn = events;
     }
-    figure.caption = format!("{}\n{}{undrawn}", outcome.plan.about, note(outcome));
     let traces = places.traces(outcome, journeys);
     figure.handoffs =
         (1..).zip(&outcome.handoffs).map(|(number, one)| handoff(outcome, number, one)).collect();
     figure.holes = outcome.holes.iter().filter_map(hole).collect();
     figure.flows = keep_concerned(traces, &mut figure);
+    figure.caption = format!("{}\n{}{undrawn}", outcome.plan.about, note(&figure.flows));
     figure
 }
 
@@ -73,15 +73,34 @@ fn keep_concerned(traces: Vec<FlowTrace>, figure: &mut SequenceFigure) -> Vec<Fl
     kept.map(|(_, trace)| trace).collect()
 }
 
-fn note(outcome: &Outcome) -> &'static str {
-    use crate::flow::Transport::{Sctp, Tcp};
-    if outcome.flows.iter().any(|flow| flow.transport == Tcp) {
-        "Each point is a TCP segment with data, at the position of its first byte in the stream. `Received` is the arrival at the \
-         receiver's stack. A retransmission has the position of the bytes that it repeats."
-    } else if outcome.flows.iter().any(|flow| flow.transport == Sctp) {
-        "Each point is an SCTP packet with data, at the number of its first chunk. A retransmission has the number of the chunk that it repeats."
-    } else {
-        "Each point is a datagram, numbered in the order in which the source sent them. Control messages are not drawn."
+/// Returns what the points of these flows are. If the flows have several transports, there is a text for each.
+fn note(flows: &[FlowTrace]) -> String {
+    let of = |counts| match counts {
+        Counts::Bytes => (
+            "TCP",
+            "a TCP segment with data, at the position of its first byte in the stream. `Received` is the arrival at the \
+             receiver's stack. A retransmission has the position of the bytes that it repeats.",
+        ),
+        Counts::Chunks => (
+            "SCTP",
+            "an SCTP packet with data, at the number of its first chunk. A retransmission has the number of the chunk that it repeats.",
+        ),
+        Counts::Datagrams => (
+            "UDP",
+            "a datagram, numbered in the order in which the source sent them. Control messages are not drawn.",
+        ),
+    };
+    let all = [Counts::Bytes, Counts::Chunks, Counts::Datagrams];
+    let drawn: Vec<_> =
+        all.into_iter().filter(|counts| flows.iter().any(|flow| flow.counts == *counts)).map(of).collect();
+    match drawn.as_slice() {
+        [] => String::new(),
+        [(_, point)] => format!("Each point is {point}"),
+        several => {
+            let each =
+                |(transport, point): &(&str, &str)| format!("Each point of a {transport} flow is {point}");
+            several.iter().map(each).collect::<Vec<_>>().join(" ")
+        }
     }
 }
 
@@ -127,5 +146,20 @@ const fn owner(stage: Option<Stage>) -> Owner {
         Some(Stage::Recovery) => Owner::Recovery,
         Some(Stage::Traffic) => Owner::Traffic,
         None => Owner::Unexplained,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caption_is_about_each_transport_of_the_figure() {
+        let flow = |counts| FlowTrace { name: String::new(), counts, paths: Vec::new(), marks: Vec::new() };
+        let one = note(&[flow(Counts::Datagrams), flow(Counts::Datagrams)]);
+        assert!(one.starts_with("Each point is a datagram, "), "{one}");
+        let both = note(&[flow(Counts::Datagrams), flow(Counts::Bytes)]);
+        assert!(both.starts_with("Each point of a TCP flow is a TCP segment with data, "), "{both}");
+        assert!(both.contains(" Each point of a UDP flow is a datagram, "), "{both}");
     }
 }
