@@ -10,7 +10,7 @@ use super::sequence::HANDOFF;
 use crate::csv::Csv;
 use crate::scale::{FAR, Range, Ticks};
 use crate::svg::{Anchor, Svg, Text};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use wire::Instant;
 
 const WIDTH: f64 = 1000.0;
@@ -80,6 +80,8 @@ pub struct TimeWindow {
     pub until: Instant,
     /// The flows that are drawn, by their index ([`TimeLine::flow`]).
     pub flows: Vec<usize>,
+    /// Lines that are drawn in place of those of a panel, by the index of the panel: for example values in shorter bins.
+    pub finer: BTreeMap<usize, Vec<TimeLine>>,
     /// The handoff of the window, as an index into `TimeFigure::handoffs`. The label of this handoff is placed first.
     pub handoff: usize,
 }
@@ -101,16 +103,15 @@ pub struct TimeFigure {
     pub caption: String,
 }
 
-/// The place of a group of panels, and the flows that they show.
+/// The place of a group of panels.
 struct Block<'a> {
     left: f64,
     width: f64,
     height: f64,
     x: Range,
     ticks: u32,
-    flows: Option<&'a [usize]>,
-    /// The handoff whose label has priority.
-    handoff: Option<usize>,
+    /// The window that the panels show; `None` for the whole run.
+    window: Option<&'a TimeWindow>,
 }
 
 /// A label at the line of a handoff or event, above the top panel.
@@ -123,16 +124,27 @@ struct Label<'a> {
 }
 
 impl TimeFigure {
-    /// Returns the numbers as CSV: one row for each finite value.
+    /// Returns the numbers as CSV: one row for each finite value. The quantity of a window's separate lines has the title
+    /// of the window.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut csv = Csv::default();
         csv.row(["quantity", "flow", "time_s", "value"]);
-        for panel in &self.panels {
-            for line in &panel.lines {
+        let mut rows = |quantity: &str, lines: &[TimeLine]| {
+            for line in lines {
                 for (at, value) in line.points.iter().filter(|(_, value)| value.abs() <= FAR) {
-                    csv.row([&panel.axis.text(), &line.name, &at.to_string(), &value.to_string()]);
+                    csv.row([quantity, &line.name, &at.to_string(), &value.to_string()]);
                 }
+            }
+        };
+        for panel in &self.panels {
+            rows(&panel.axis.text(), &panel.lines);
+        }
+        for window in self.windows.iter().take(WINDOWS) {
+            for (panel, lines) in
+                window.finer.iter().filter_map(|(at, lines)| Some((self.panels.get(*at)?, lines)))
+            {
+                rows(&format!("{}, {}", panel.axis.text(), window.title), lines);
             }
         }
         csv.finish()
@@ -156,8 +168,7 @@ impl TimeFigure {
         let left = 40.0
             + self.panels.iter().map(|panel| tick_room(&panel.ticks(panel.range()))).fold(30.0, f64::max);
         let x = Range::of([0.0, self.until.as_secs_f64()]);
-        let whole =
-            Block { left, width: RIGHT - left, height: HEIGHT, x, ticks: 10, flows: None, handoff: None };
+        let whole = Block { left, width: RIGHT - left, height: HEIGHT, x, ticks: 10, window: None };
         y = self.block(&mut svg, &whole, &names, y);
         let mut unlabelled = [self.unlabelled(&whole), 0];
         let width = (RIGHT - left - GUTTER - left) / 2.0;
@@ -169,9 +180,7 @@ impl TimeFigure {
                 let width = if windows.len() == 1 { RIGHT - left } else { width };
                 svg.text([place, y + 14.0], Text::new(LABEL, Anchor::Start).bold(), &window.title);
                 let x = Range::of([window.from, window.until].map(Instant::as_secs_f64));
-                let flows = Some(window.flows.as_slice());
-                let handoff = Some(window.handoff);
-                let block = Block { left: place, width, height: LOW, x, ticks: 6, flows, handoff };
+                let block = Block { left: place, width, height: LOW, x, ticks: 6, window: Some(window) };
                 bottom = bottom.max(self.block(&mut svg, &block, &names, y + 22.0));
                 unlabelled[1] += self.unlabelled(&block);
             }
@@ -213,8 +222,8 @@ impl TimeFigure {
         let x_ticks = Ticks::new(block.x, block.ticks);
         let mut y = top;
         let mut last = None;
-        for panel in &self.panels {
-            let part = block.flows.map(|flows| panel.only(flows, block.x));
+        for (place, panel) in self.panels.iter().enumerate() {
+            let part = block.window.map(|window| panel.only(window, place, block.x));
             if part.as_ref().is_some_and(|part| part.lines.is_empty()) {
                 continue;
             }
@@ -223,7 +232,7 @@ impl TimeFigure {
             svg.text([left, y + 9.0], Text::new(LABEL, Anchor::Start).bold(), &panel.axis.text());
             let labels = if last.is_none() { self.labels(block) } else { Vec::new() };
             y += labels.iter().map(|label| (label.row + 1) as f64 * ROW).fold(0.0, f64::max);
-            let range = if block.flows.is_some() { panel.near(x) } else { panel.range() };
+            let range = if block.window.is_some() { panel.near(x) } else { panel.range() };
             let ticks = panel.ticks(range);
             let frame = Frame { left, top: y + 14.0, width, height, x, y: range };
             frame.grid(svg, &x_ticks, &ticks);
@@ -253,7 +262,8 @@ impl TimeFigure {
     fn labels(&self, block: &Block<'_>) -> Vec<Label<'_>> {
         let right = block.left + block.width;
         let mut order: Vec<usize> = (0..self.handoffs.len()).rev().collect();
-        order.sort_by_key(|place| Some(*place) != block.handoff);
+        let own = block.window.map(|window| window.handoff);
+        order.sort_by_key(|place| Some(*place) != own);
         let mut taken: [Vec<[f64; 2]>; ROWS] = Default::default();
         let mut labels = Vec::new();
         for (at, text) in order.into_iter().filter_map(|place| self.handoffs.get(place)) {
@@ -317,9 +327,10 @@ impl TimeFigure {
 }
 
 impl TimePanel {
-    /// Returns this panel with only the lines of these flows, cut to `x`.
-    fn only(&self, flows: &[usize], x: Range) -> Self {
-        let lines = self.lines.iter().filter(|line| flows.contains(&line.flow));
+    /// Returns this panel, which has the index `place`, with only the lines of a window, cut to `x`.
+    fn only(&self, window: &TimeWindow, place: usize, x: Range) -> Self {
+        let lines = window.finer.get(&place).unwrap_or(&self.lines).iter();
+        let lines = lines.filter(|line| window.flows.contains(&line.flow));
         let lines = lines.map(|line| line.within(x)).collect();
         Self { axis: self.axis.clone(), lines, remark: self.remark.clone(), cuts_peaks: self.cuts_peaks }
     }
@@ -498,7 +509,8 @@ mod tests {
         let axis = Axis::new("goodput", "kb/s");
         let panel = TimePanel { axis, lines: vec![line], remark: String::new(), cuts_peaks: false };
         let from = Instant::ZERO;
-        let window = TimeWindow { title: title.clone(), from, until, flows: vec![0], handoff: 0 };
+        let finer = BTreeMap::new();
+        let window = TimeWindow { title: title.clone(), from, until, flows: vec![0], finer, handoff: 0 };
         let handoffs = (1..=handoffs).map(|number| (at(number), format!("{number} hard b2 > b3"))).collect();
         let (panels, windows) = (vec![panel], vec![window]);
         let figure = TimeFigure { title, panels, handoffs, until, windows, caption: String::new() };
@@ -540,8 +552,7 @@ mod tests {
             caption: String::new(),
         };
         let x = Range { lo: 0.0, hi: 9.7 };
-        let block =
-            Block { left: 0.0, width: 1200.0, height: 100.0, x, ticks: 10, flows: None, handoff: None };
+        let block = Block { left: 0.0, width: 1200.0, height: 100.0, x, ticks: 10, window: None };
         let mut rows: Vec<(&str, usize)> =
             figure.labels(&block).iter().map(|label| (label.text, label.row)).collect();
         rows.sort_unstable();

@@ -3,6 +3,7 @@
 use crate::figures::samples::ms;
 use crate::figures::svg::{assert_sound, save};
 use draw::{Axis, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow};
+use std::collections::BTreeMap;
 use wire::Instant;
 
 fn line(name: &str, joined: Joined, points: impl IntoIterator<Item = (u64, f64)>) -> TimeLine {
@@ -105,8 +106,14 @@ fn a_window_has_the_flows_that_it_is_about_alone() {
         lines
     };
     let mut figure = figure(vec![("goodput", lines(Joined::Steps)), ("window", vec![])]);
-    let window =
-        TimeWindow { title: "2 other".into(), from: ms(300), until: ms(500), flows: vec![0], handoff: 0 };
+    let window = TimeWindow {
+        title: "2 other".into(),
+        from: ms(300),
+        until: ms(500),
+        flows: vec![0],
+        finer: BTreeMap::new(),
+        handoff: 0,
+    };
     figure.windows = vec![window];
     let svg = figure.svg();
     assert_sound(&svg);
@@ -133,8 +140,14 @@ fn a_window_names_its_own_handoff_and_no_label_covers_data_or_leaves_the_frame()
         figure(vec![("goodput", vec![line("a", Joined::Steps, (0..100).map(|i| (i * 10, 5.0)))])]);
     let handoffs = [(300, "1 mobile"), (305, "2 other"), (310, "3 third"), (498, "4 other")];
     figure.handoffs = handoffs.iter().map(|(at, name)| (ms(*at), (*name).to_owned())).collect();
-    let window =
-        |handoff| TimeWindow { title: "w".into(), from: ms(200), until: ms(500), flows: vec![0], handoff };
+    let window = |handoff| TimeWindow {
+        title: "w".into(),
+        from: ms(200),
+        until: ms(500),
+        flows: vec![0],
+        finer: BTreeMap::new(),
+        handoff,
+    };
     figure.windows = (0..4).map(window).collect();
     let svg = figure.svg();
     assert_sound(&svg);
@@ -168,8 +181,14 @@ fn ticks_after(svg: &str, from: &str) -> Vec<String> {
 fn an_enlarged_panel_of_dots_is_around_the_dots() {
     let places = line("a", Joined::Dots, (0..100).map(|i| (i * 10, 2000.0 + i as f64)));
     let mut figure = figure(vec![("place", vec![places])]);
-    let window =
-        TimeWindow { title: "near".into(), from: ms(400), until: ms(500), flows: vec![0], handoff: 0 };
+    let window = TimeWindow {
+        title: "near".into(),
+        from: ms(400),
+        until: ms(500),
+        flows: vec![0],
+        finer: BTreeMap::new(),
+        handoff: 0,
+    };
     figure.windows = vec![window];
     let svg = figure.svg();
     save("near", &svg);
@@ -189,4 +208,23 @@ fn counts_have_whole_ticks_and_negative_values_have_a_tick_below_zero() {
     let svg = figure(vec![("place", vec![before])]).svg();
     let ticks = ticks_after(&svg, ">place (ms)<");
     assert_eq!(ticks, ["−1000", "0", "1000", "2000"], "the smallest value is above the lower edge");
+}
+
+#[test]
+fn a_window_draws_its_own_lines_and_the_csv_has_them() {
+    let coarse = line("a", Joined::Steps, [(0, 40.0), (5_000, 30.0), (10_000, 40.0)]);
+    let mut figure = figure(vec![("goodput", vec![coarse])]);
+    let fine = line("a", Joined::Steps, [(5_400, 40.0), (5_500, 7.0), (5_600, 40.0), (5_700, 40.0)]);
+    let (title, finer) = ("1 hard".to_owned(), BTreeMap::from([(0, vec![fine])]));
+    let window = TimeWindow { title, from: ms(5_400), until: ms(5_700), flows: vec![0], finer, handoff: 0 };
+    figure.windows = vec![window];
+    let svg = figure.svg();
+    assert_sound(&svg);
+    let (whole, part) = svg.split_once(">1 hard<").unwrap();
+    let corners =
+        |part: &str| part.split(" d=\"").nth(1).unwrap().split('"').next().unwrap().matches('L').count();
+    assert!(corners(part) > corners(whole), "the window has the shorter bins: {part}");
+    let csv = figure.csv();
+    assert!(csv.contains("\ngoodput (ms),a,5.000000000,30\n"), "{csv}");
+    assert!(csv.contains("\n\"goodput (ms), 1 hard\",a,5.500000000,7\n"), "{csv}");
 }

@@ -25,10 +25,9 @@ const FURTHER: Duration = Duration::from_secs(3);
 
 /// Returns the figure of a run's flows.
 pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places) -> TimeFigure {
-    let width = bin(outcome.plan.end());
-    let goodput =
-        |(index, flow): (usize, &Flow)| line(outcome, flow, index, Joined::Steps, goodput(flow, width));
-    let goodput = outcome.flows.iter().enumerate().map(goodput).collect();
+    let end = outcome.plan.end();
+    let width = bin(end.since(Instant::ZERO));
+    let goodput = goodputs(outcome, [Instant::ZERO, end], width);
     let mut panels = vec![
         TimePanel { cuts_peaks: true, ..panel("goodput", "kb/s", goodput, "no flow") },
         panel(
@@ -47,28 +46,26 @@ pub(super) fn flows(outcome: &Outcome, journeys: &Journeys<'_>, places: &Places)
         panels.push(panel("congestion window", "kB", marked(outcome, "cwnd", "bytes", 1e3), why_not));
         panels.push(panel("smoothed round-trip time", "ms", marked(outcome, "srtt", "ns", 1e6), why_not));
     }
-    let windows = if have_windows { source(outcome.backend) } else { "" };
+    let about_windows = if have_windows { source(outcome.backend) } else { "" };
     let several =
         outcome.handoffs.iter().any(|one| Some(one.host) != outcome.handoffs.first().map(|one| one.host));
     let label = |(number, one): (usize, &Handoff)| {
         let host = if several { format!(" {}", outcome.plan.host_name(one.host)) } else { String::new() };
         (one.begun, format!("{number}{host}"))
     };
+    let (windows, shorter) = enlarged(outcome, width);
     let (events, about_events) = events(outcome);
     TimeFigure {
         title: format!("{}: flows over time", title(outcome)),
         panels,
         handoffs: (1..).zip(&outcome.handoffs).map(label).chain(events).collect(),
         until: outcome.plan.end(),
-        windows: (1..)
-            .zip(&outcome.handoffs)
-            .filter_map(|(number, one)| window(outcome, number, one))
-            .collect(),
+        windows,
         caption: format!(
-            "Goodput: new bytes for the receiving application, in bins of {} ms. Delay: the time of each packet with \
+            "Goodput: new bytes for the receiving application, in bins of {} ms{shorter}. Delay: the time of each packet with \
              data from the stack of its sender to the stack of its receiver. A retransmission counts as a separate packet, with its \
              own time of sending. `app delay ms` in the table of flows \
-             ends when the application receives the data.{windows}{about_events}",
+             ends when the application receives the data.{about_windows}{about_events}",
             width.as_millis(),
         ),
     }
@@ -94,6 +91,26 @@ fn events(outcome: &Outcome) -> (Vec<(Instant, String)>, String) {
     (all, about)
 }
 
+/// Returns the figure's windows, with goodput in shorter bins if they are much shorter than the run. `width` is that of
+/// the bins of the run. Also returns the caption's text about the shorter bins.
+fn enlarged(outcome: &Outcome, width: Duration) -> (Vec<TimeWindow>, String) {
+    let windows = (1..).zip(&outcome.handoffs);
+    let mut windows: Vec<TimeWindow> =
+        windows.filter_map(|(number, one)| window(outcome, number, one)).collect();
+    // All windows have the same bins, so that their values can be compared.
+    let longest = windows.iter().map(|window| window.until.since(window.from)).max().unwrap_or_default();
+    let shorter = bin(longest);
+    if windows.is_empty() || shorter >= width {
+        return (windows, String::new());
+    }
+    for window in &mut windows {
+        // The bins at both ends of the window are whole.
+        let from = window.from - shorter;
+        window.finer.insert(0, goodputs(outcome, [from, window.until + shorter], shorter));
+    }
+    (windows, format!(", around handoffs of {} ms", shorter.as_millis()))
+}
+
 /// Returns the figure's window of a handoff, with the flows that have a cost of the handoff. Returns `None` if there
 /// are no such flows.
 fn window(outcome: &Outcome, number: usize, handoff: &Handoff) -> Option<TimeWindow> {
@@ -113,6 +130,7 @@ fn window(outcome: &Outcome, number: usize, handoff: &Handoff) -> Option<TimeWin
         from: handoff.begun - MARGIN,
         until: (recovered.min(end + FURTHER) + MARGIN).min(outcome.plan.end()),
         flows,
+        finer: BTreeMap::new(),
         handoff: number - 1,
     })
 }
@@ -143,20 +161,32 @@ fn line(
     TimeLine { name: name(outcome, flow), flow: index, joined, points }
 }
 
-fn bin(end: Instant) -> Duration {
-    let run = end.0 / 1_000_000;
-    let width = WIDTHS.into_iter().find(|width| run / width <= BINS);
-    Duration::from_millis(width.unwrap_or(run / BINS))
+/// Returns the width of the bins for this part of a run.
+fn bin(span: Duration) -> Duration {
+    let span = span.as_millis() as u64;
+    let width = WIDTHS.into_iter().find(|width| span / width <= BINS);
+    Duration::from_millis(width.unwrap_or(span / BINS))
 }
 
-/// Returns the goodput in each bin of a flow's duration, in kbit/s at the bin's begin. The first and the last bin may
-/// be shorter.
-fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
+/// Returns the goodput of each flow in a part of the run.
+fn goodputs(outcome: &Outcome, part: [Instant; 2], width: Duration) -> Vec<TimeLine> {
+    let flows = outcome.flows.iter().enumerate();
+    let of = |(index, flow)| line(outcome, flow, index, Joined::Steps, goodput(flow, part, width));
+    flows.map(of).collect()
+}
+
+/// Returns the goodput of a flow in each bin of a part of the run, in kbit/s at the bin's begin. The first and the last bin
+/// of the flow may be shorter.
+fn goodput(flow: &Flow, [from, until]: [Instant; 2], width: Duration) -> Vec<(Instant, f64)> {
     let step = width.as_secs_f64();
     let index = |at: Instant| (at.as_secs_f64() / step) as usize;
-    let (first, last) = (index(flow.begun), index(flow.until));
+    if until < flow.begun || flow.until < from {
+        return Vec::new();
+    }
+    let (first, last) = (index(flow.begun.max(from)), index(flow.until.min(until)));
     let mut bytes = vec![0u64; (last + 1).saturating_sub(first)];
-    for arrival in &flow.arrivals {
+    let begin = flow.arrivals.partition_point(|arrival| index(arrival.at) < first);
+    for arrival in flow.arrivals.iter().skip(begin).take_while(|arrival| index(arrival.at) <= last) {
         if let Some(bin) = index(arrival.at).checked_sub(first).and_then(|bin| bytes.get_mut(bin)) {
             *bin += arrival.bytes;
         }
@@ -171,7 +201,7 @@ fn goodput(flow: &Flow, width: Duration) -> Vec<(Instant, f64)> {
     });
     let mut points: Vec<(Instant, f64)> = points.collect();
     if let Some((_, rate)) = points.last().copied() {
-        points.push((flow.until, rate));
+        points.push((flow.until.min(until), rate));
     }
     points
 }
@@ -313,6 +343,32 @@ mod tests {
         let titles: Vec<&str> = figure.windows.iter().map(|window| window.title.as_str()).collect();
         assert_eq!(titles[1], "2 mobile semisoft b3->b2 at 2.000 s");
         assert!(figure.windows.len() == 4 && figure.windows.iter().all(|window| window.flows == [0]));
+    }
+
+    /// The bins of the run are longer than the outage of the handoff, but not those around the handoff.
+    #[test]
+    fn around_a_handoff_the_bins_are_shorter_than_in_a_long_run() {
+        let (file, text) = Scenario::find("first").unwrap();
+        let long = "duration=60s".parse().unwrap();
+        let outcome = run::simulate(Scenario::plan(&file, &text, &[long], 1).unwrap()).unwrap();
+        let journeys = Journeys::new(&outcome.plan, &outcome.records);
+        let figure = flows(&outcome, &journeys, &Places::new(&outcome));
+        assert!(
+            figure.caption.contains(", in bins of 500 ms, around handoffs of 100 ms. "),
+            "{}",
+            figure.caption
+        );
+        let apart = |points: &[(Instant, f64)]| points[2].0.since(points[1].0);
+        assert_eq!(apart(&figure.panels[0].lines[0].points), Duration::from_millis(500));
+        for window in &figure.windows {
+            let lines = window.finer[&0].iter().filter(|line| window.flows.contains(&line.flow));
+            for line in lines {
+                assert_eq!(apart(&line.points), Duration::from_millis(100));
+                let within = line.points.iter().filter(|(at, _)| (window.from..=window.until).contains(at));
+                let bins = window.until.since(window.from).as_millis() as usize / 100;
+                assert!(within.count() >= bins, "all of the window: {window:?}");
+            }
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use draw::{
     Axis, DistributionFigure, DistributionPanel, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow,
 };
 use recorder::run::Backend;
+use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
 /// The time before the move, and after the end of the last halt, that the figure of packets shows.
@@ -104,6 +105,7 @@ fn figure(
             from: recovered - AROUND,
             until: recovered + AROUND,
             flows: vec![flow],
+            finer: BTreeMap::new(),
             handoff,
         })
     };

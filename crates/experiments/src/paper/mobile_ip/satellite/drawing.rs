@@ -94,6 +94,7 @@ fn figure(results: &Results, label: &str, title: &str) -> Option<TimeFigure> {
             from: moved - BEFORE,
             until,
             flows: vec![0],
+            finer: BTreeMap::new(),
             handoff: start,
         }],
         handoffs,

@@ -9,6 +9,7 @@ use draw::{
     Axis, DistributionFigure, DistributionPanel, Joined, TimeFigure, TimeLine, TimePanel, TimeWindow,
 };
 use recorder::run::Backend;
+use std::collections::BTreeMap;
 use wire::{Duration, Instant};
 
 /// The length of the line at the published peak of the round trip. The paper has one value, and no duration.
@@ -73,6 +74,7 @@ fn course(report: &Report) -> Option<TimeFigure> {
         from: at - Duration::from_millis(100),
         until: at + Duration::from_millis(200),
         flows: vec![0],
+        finer: BTreeMap::new(),
         handoff: index,
     };
     let mut windows = vec![zoom("the last packets by the old cell", moved, 0)];
