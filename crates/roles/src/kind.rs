@@ -184,6 +184,15 @@ impl RoleConfig {
         self
     }
 
+    /// Returns the key of the role that has no effect with its other keys, and the reason; `None` if there is none.
+    pub fn without_effect(&self) -> Option<ConfigError> {
+        match self {
+            Self::MobileIpForeignAgent(config) => config.without_effect(),
+            Self::MobileIpMobileNode(config) => config.without_effect(),
+            _ => None,
+        }
+    }
+
     /// Builds the role for a host with these interfaces. `rng` is the root of the host's random numbers. Fails if the
     /// configuration is invalid.
     pub fn build(&self, interfaces: Interfaces<'_>, rng: &Rng) -> Result<Box<dyn Role>, NodeError> {

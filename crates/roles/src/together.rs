@@ -4,10 +4,33 @@ use crate::{NodeError, RoleConfig};
 use mobile_ip::config::CareOf;
 use node::config::ConfigError;
 
+/// Checks the roles of one host together.
+pub(crate) fn check(roles: &[RoleConfig]) -> Result<(), NodeError> {
+    check_care_of(roles)?;
+    check_binding_updates(roles)
+}
+
+/// Checks that no correspondent takes the Binding Updates of a foreign agent at the same address.
+fn check_binding_updates(roles: &[RoleConfig]) -> Result<(), NodeError> {
+    let first = roles.iter().enumerate().find_map(|(index, role)| {
+        let RoleConfig::MobileIpCorrespondent(correspondent) = role else { return None };
+        let is_same = |agent: &RoleConfig| {
+            matches!(agent, RoleConfig::MobileIpForeignAgent(agent) if agent.address.address == correspondent.address)
+        };
+        roles.iter().skip(index).any(is_same).then_some((index, correspondent.address))
+    });
+    let Some((index, address)) = first else { return Ok(()) };
+    let problem = format!(
+        "{address} is the address of the foreign agent of this host: this role, which is before it, would take its Binding Updates; write another address of the host"
+    );
+    let (kind, error) = (roles[index].kind(), ConfigError::new("address", problem));
+    Err(NodeError::Role { kind, index, error })
+}
+
 /// Checks that a mobile node that uses acquired addresses has a role that acquires them, and that a mobile node that uses
 /// other addresses has none on its interface: its address would not be used, and its default route would replace that of
 /// the mobile node.
-pub(crate) fn check(roles: &[RoleConfig]) -> Result<(), NodeError> {
+fn check_care_of(roles: &[RoleConfig]) -> Result<(), NodeError> {
     for (index, role) in roles.iter().enumerate() {
         let RoleConfig::MobileIpMobileNode(node) = role else { continue };
         let interface = &node.interface;

@@ -11,6 +11,8 @@ const MOST_PACKETS: usize = 1000;
 const PACKET: usize = 1500;
 /// The minimum of `bytes`: the size that each host must accept (RFC 791, section 3.1).
 const FEWEST_BYTES: usize = 576;
+/// The default of `rate`, in bit/s.
+const DEFAULT_RATE: u64 = 2_000_000;
 
 /// Which packets a foreign agent keeps for each visitor, and how it sends them after the visitor has moved: the table
 /// `buffer`. Without a key, the agent keeps the last packet that it sent to each visitor (Johnson and Bennington, Mobile IP
@@ -38,9 +40,9 @@ pub struct Buffering {
     /// How the kept packets are sent to the visitor's new care-of address, or by the link after it was down; default `at-once`.
     pub drain: Drain,
     /// With `drain = "paced"`, the rate for each visitor in bit/s, of the datagrams without outer headers; default `2Mb/s`.
-    #[serde(deserialize_with = "node::config::rate")]
+    #[serde(deserialize_with = "node::config::some_rate")]
     #[schemars(schema_with = "node::config::schema::rate")]
-    pub rate: u64,
+    pub rate: Option<u64>,
 }
 
 /// When a foreign agent keeps packets.
@@ -93,12 +95,17 @@ impl Default for Buffering {
             total_bytes: 64 << 20,
             max_age: Duration::from_secs(10),
             drain: Drain::AtOnce,
-            rate: 2_000_000,
+            rate: None,
         }
     }
 }
 
 impl Buffering {
+    /// Returns the rate in bit/s at which kept packets are sent with `drain = "paced"`.
+    pub(crate) fn paced_rate(&self) -> u64 {
+        self.rate.unwrap_or(DEFAULT_RATE)
+    }
+
     /// Returns the limits that these values give.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
@@ -124,7 +131,7 @@ impl Buffering {
             ("buffer.total_bytes", problem)
         } else if self.max_age.is_zero() {
             ("buffer.max_age", "must be greater than zero, for example `10s`".to_owned())
-        } else if self.rate != Self::default().rate && self.drain != Drain::Paced {
+        } else if self.rate.is_some() && self.drain != Drain::Paced {
             ("buffer.rate", "needs `drain = \"paced\"`: otherwise the packets are sent at once".to_owned())
         } else {
             return Ok(());
@@ -150,7 +157,8 @@ mod tests {
         assert_eq!((packets, bytes, total_bytes, max_age.as_secs()), (1, 1500, 64 << 20, 10));
         assert_eq!(of("packets = 8").limits().bytes, 12_000);
         let paced = of("drain = \"paced\"\nwhen = \"link-down\"\nrate = \"64kb/s\"");
-        assert_eq!((paced.drain, paced.when, paced.rate), (Drain::Paced, KeepWhen::LinkDown, 64_000));
+        assert_eq!((paced.drain, paced.when, paced.rate), (Drain::Paced, KeepWhen::LinkDown, Some(64_000)));
+        assert_eq!([paced.paced_rate(), all.paced_rate()], [64_000, 2_000_000]);
     }
 
     #[test]
@@ -163,6 +171,7 @@ mod tests {
             ("packets = 100\ntotal_bytes = 149999", "buffer.total_bytes"),
             ("max_age = \"0s\"", "buffer.max_age"),
             ("rate = \"64kb/s\"", "buffer.rate"),
+            ("rate = \"2Mb/s\"", "buffer.rate"),
         ] {
             let error = of(text).check().unwrap_err();
             assert_eq!(error.key, key, "{text}: {error}");

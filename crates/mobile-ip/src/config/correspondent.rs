@@ -8,6 +8,7 @@ use auth::Key;
 use node::config::{ConfigError, span, text, texts};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use wire::tunnel::Kind;
 use wire::{Duration, Ipv4Addr, Prefix};
 
@@ -83,7 +84,7 @@ pub struct TrustedHomeAgent {
 
 impl TrustedHomeAgent {
     /// Returns the security association with the home agent.
-    pub(crate) fn peer(&self) -> Peer {
+    pub fn peer(&self) -> Peer {
         let Self { address, spi, algorithm, replay, ref key, .. } = *self;
         Peer { address, spi, algorithm, replay, key: key.clone() }
     }
@@ -96,7 +97,8 @@ impl CorrespondentConfig {
             return Err(ConfigError::new("address", not_a_host(self.address)));
         }
         if !self.own.is_empty() && !self.own.contains(&self.address) {
-            let own: Vec<String> = self.own.iter().map(ToString::to_string).collect();
+            let own: BTreeSet<Ipv4Addr> = self.own.iter().copied().collect();
+            let own: Vec<String> = own.iter().map(ToString::to_string).collect();
             let problem = format!("this host has no address {}; it has: {}", self.address, own.join(", "));
             return Err(ConfigError::new("address", problem));
         }

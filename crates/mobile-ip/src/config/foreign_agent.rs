@@ -67,10 +67,11 @@ pub struct ForeignAgentConfig {
     #[serde(default = "visitors")]
     #[schemars(range(min = 1))]
     pub visitors: usize,
-    /// The maximum number of requests that wait for a home agent's reply; default 1024 (RFC 5944, section 3.7.1,
+    /// The maximum number of requests that wait for a home agent's reply, at least 1; default 1024 (RFC 5944, section 3.7.1,
     /// suggests 5). Of these, at most 2 may have the same home and link address, and at most 4 the same link address.
     /// Requests of registered visitors are not counted.
     #[serde(default = "pending")]
+    #[schemars(range(min = 1))]
     pub pending: usize,
     /// Whether the foreign agent offers reverse tunnels (flag T): `none`, `offered` or `required`; default `none` (RFC
     /// 3024).
@@ -155,6 +156,10 @@ impl ForeignAgentConfig {
             let problem = "must be at least 1: without visits, no mobile node could register";
             return Err(ConfigError::new("visitors", problem));
         }
+        if self.pending == 0 {
+            let problem = "must be at least 1: without waiting requests, no mobile node could register";
+            return Err(ConfigError::new("pending", problem));
+        }
         if !(1..=16).contains(&self.challenge_window) {
             return Err(ConfigError::new("challenge_window", "must be from 1 to 16"));
         }
@@ -179,6 +184,13 @@ impl ForeignAgentConfig {
             return Err(ConfigError::new("distributed_keys", problem));
         }
         self.buffer.as_ref().map_or(Ok(()), Buffering::check)
+    }
+
+    /// Returns the key that has no effect with the others, and the reason; `None` if there is none.
+    pub fn without_effect(&self) -> Option<ConfigError> {
+        let has_keys = self.distributed_keys || !self.mobile_nodes.is_empty();
+        let problem = "has no effect: without `mobile_nodes` or `distributed_keys = true`, the agent has no key for smooth handoffs, and kept packets are never sent";
+        (self.buffer.is_some() && !has_keys).then(|| ConfigError::new("buffer", problem))
     }
 }
 

@@ -381,6 +381,13 @@ impl MobileNodeConfig {
         }
         check_announcements(&self.announcements)
     }
+
+    /// Returns the key that has no effect with the others, and the reason; `None` if there is none.
+    pub fn without_effect(&self) -> Option<ConfigError> {
+        let has_keys = self.distributed_keys || !self.foreign_agents.is_empty();
+        let problem = "has no effect: without `foreign_agents` or `distributed_keys = true`, the mobile node has no key for smooth handoffs";
+        (self.smooth_handoff && !has_keys).then(|| ConfigError::new("smooth_handoff", problem))
+    }
 }
 
 impl MobileNodeConfig {

@@ -69,7 +69,7 @@ impl Keeper {
         Self {
             when: config.when,
             drain: config.drain,
-            rate: config.rate,
+            rate: config.paced_rate(),
             buffers: Buffers::new(config.limits()),
             asked: BTreeSet::new(),
             controls: BTreeMap::new(),

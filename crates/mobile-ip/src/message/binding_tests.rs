@@ -278,6 +278,20 @@ fn numbers_that_cannot_work_are_refused() {
     ] {
         assert!(wrong.check().is_err(), "{wrong:?}");
     }
+    for (wrong, expected) in [
+        (
+            Numbers { previous_agent: 32, ..NUMBERS() },
+            "`previous_agent` is 32, but must differ from 32 to 34, 36 and 130 to 132",
+        ),
+        (Numbers { ip_filter: 36, ..NUMBERS() }, "`ip_filter` is 36, but must differ"),
+        (
+            Numbers { warning_extension: 96, ..NUMBERS() },
+            "`warning_extension` and `previous_agent` are both 96; each extension type must differ",
+        ),
+    ] {
+        let refusal = wrong.check().unwrap_err().problem;
+        assert!(refusal.starts_with(expected), "{refusal}");
+    }
 }
 
 fn any_address() -> impl Strategy<Value = Ipv4Addr> {

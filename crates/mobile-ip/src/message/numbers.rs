@@ -103,14 +103,22 @@ impl Numbers {
                 ));
             }
         }
-        let extensions = self.extensions();
-        if !distinct(&extensions) || extensions.iter().any(|kind| EXTENSIONS.contains(kind)) {
-            return error(
-                "the two extension types must differ from each other, and from 32 to 34, 36 and 130 to 132",
-            );
+        for (name, kind) in [
+            ("warning_extension", self.warning_extension),
+            ("previous_agent", self.previous_agent),
+            ("ip_filter", self.ip_filter),
+        ] {
+            if EXTENSIONS.contains(&kind) {
+                return error(&format!(
+                    "`{name}` is {kind}, but must differ from 32 to 34, 36 and 130 to 132"
+                ));
+            }
         }
-        if EXTENSIONS.contains(&self.ip_filter) {
-            return error("`ip_filter` must differ from 32 to 34, 36 and 130 to 132");
+        if self.warning_extension == self.previous_agent {
+            return error(&format!(
+                "`warning_extension` and `previous_agent` are both {}; each extension type must differ",
+                self.previous_agent
+            ));
         }
         if self.route_authentication == self.smooth_authentication {
             return error("`route_authentication` and `smooth_authentication` must differ");
@@ -131,8 +139,4 @@ impl Numbers {
         }
         Ok(())
     }
-}
-
-fn distinct(all: &[u8]) -> bool {
-    all.iter().enumerate().all(|(at, kind)| !all.iter().skip(at + 1).any(|other| other == kind))
 }
