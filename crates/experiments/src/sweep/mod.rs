@@ -175,10 +175,40 @@ impl Sweep {
         Scenario::repetition(&self.file, &self.text, settings, job.seed, job.repetition)
     }
 
-    /// Returns the warnings about the scenario at all points of the grid: see [`scenario::warnings`].
+    /// Returns the warnings about the scenario at all points of the grid, each once: see [`scenario::warnings`]. A warning that does
+    /// not apply to all points names those that it applies to.
     pub fn warnings(&self) -> Result<Vec<ScenarioError>, ScenarioError> {
-        let of = |point: &Point| scenario::warnings(&self.file, &self.text, &point.settings);
-        Ok(self.points.iter().map(of).collect::<Result<Vec<_>, _>>()?.concat())
+        let mut found: Vec<(ScenarioError, Vec<usize>)> = Vec::new();
+        for (number, point) in self.points.iter().enumerate() {
+            for warning in scenario::warnings(&self.file, &self.text, &point.settings)? {
+                match found.iter_mut().find(|(known, _)| *known == warning) {
+                    Some((_, points)) => points.push(number),
+                    None => found.push((warning, vec![number])),
+                }
+            }
+        }
+        let named = |(warning, points): (ScenarioError, Vec<usize>)| {
+            if points.len() == self.points.len() {
+                warning
+            } else {
+                warning.at_points(&self.names_of(&points))
+            }
+        };
+        Ok(found.into_iter().map(named).collect())
+    }
+
+    /// Returns the values of at most three of these points, as text, and the number of the others.
+    fn names_of(&self, points: &[usize]) -> String {
+        const MOST: usize = 3;
+        let name = |point: &usize| {
+            let keys = self.axes.iter().map(|axis| &axis.key);
+            let values = keys.zip(self.values(*point)).map(|(key, value)| format!("{key}={value}"));
+            values.collect::<Vec<_>>().join(" ")
+        };
+        let names: Vec<String> = points.iter().take(MOST).map(name).collect();
+        let others = points.len() - names.len();
+        let others = if others == 0 { String::new() } else { format!(", and {others} others") };
+        format!("{}{others}", names.join(", "))
     }
 
     /// Lists the runs. Each point has the same phases, so that points differ by their settings only.

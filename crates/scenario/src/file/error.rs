@@ -2,7 +2,7 @@
 
 use super::nearest::did_you_mean;
 use super::secret;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -33,6 +33,13 @@ impl ScenarioError {
     /// Creates an error without a position, about the whole file `file`.
     pub fn new(file: &str, problem: impl Into<String>) -> Self {
         Self { file: file.to_owned(), place: None, problem: problem.into() }
+    }
+
+    /// Returns the error with the points of a grid at which it applies, for example `radio.retune=5ms`.
+    #[must_use]
+    pub fn at_points(mut self, points: &str) -> Self {
+        let _ = write!(self.problem, " (at {points})");
+        self
     }
 }
 

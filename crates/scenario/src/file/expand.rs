@@ -152,7 +152,9 @@ pub(crate) fn warnings(
 ) -> Result<Vec<ScenarioError>, ScenarioError> {
     let (_, layout) = laid_out(source, scenario)?;
     let mut found = moves::warnings(scenario, &layout);
-    found.extend(protocol::warnings(scenario, &layout));
+    // `plan` reports the errors of roles.
+    let hosts = plan(source, scenario, 0).map_or_else(|_| Vec::new(), |plan| plan.hosts);
+    found.extend(protocol::warnings(scenario, &layout, &hosts));
     Ok(found.iter().map(|(path, problem)| source.at_path(path, problem)).collect())
 }
 

@@ -3,6 +3,7 @@
 
 use super::nearest::did_you_mean;
 use super::secret::{self, has_keys, is_secret};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use toml::{Table, Value};
@@ -238,15 +239,17 @@ impl Setting {
         let mut table = document;
         for (depth, step) in parents.iter().enumerate() {
             if depth > 0 {
-                known =
-                    table.iter().filter(|(_, value)| is_inner(value)).map(|(name, _)| name.clone()).collect();
+                let inner = table.iter().filter(|(_, value)| is_inner(value)).map(|(name, _)| name.as_str());
+                let optional = optional(parents.get(..depth).unwrap_or_default());
+                let all: BTreeSet<&str> = inner.chain(optional.iter().copied()).collect();
+                known = all.into_iter().map(str::to_owned).collect();
             }
             // A step such as `program[0]` is an element of a list, as in messages.
             let (key, place) = match step.strip_suffix(']').and_then(|step| step.split_once('[')) {
                 Some((key, place)) => (key, place.parse::<usize>().ok()),
                 None => (step.as_str(), None),
             };
-            if place.is_none() && is_optional(parents.get(..depth).unwrap_or_default(), key) {
+            if place.is_none() && optional(parents.get(..depth).unwrap_or_default()).contains(&key) {
                 table.entry(key).or_insert_with(|| Value::Table(Table::new()));
             }
             let length = table.get(key).and_then(Value::as_array).map(Vec::len).filter(|length| *length > 0);
@@ -301,18 +304,18 @@ fn roles_at(document: &mut Table) -> impl Iterator<Item = (String, &mut Table)> 
     })
 }
 
-/// Returns whether `key` is a table that the table at `path` may leave out, so that a setting of one of its keys adds it.
-fn is_optional(path: &[String], key: &str) -> bool {
+/// Returns the tables that the table at `path` may leave out, so that a setting of one of their keys adds them.
+fn optional(path: &[String]) -> &'static [&'static str] {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match path[..] {
-        ["host", _] => ["clock", "tcp"].contains(&key),
-        ["cell", _] => ["beacon", "burst", "contention"].contains(&key),
-        ["wire", _] => key == "burst",
-        ["segment", _] => ["burst", "contention"].contains(&key),
-        ["chain", _] => key == "contention",
-        ["radio"] => key == "scan",
-        ["mobile-ip"] => key == "buffer",
-        _ => false,
+        ["host", _] => &["clock", "tcp"],
+        ["cell", _] => &["beacon", "burst", "contention"],
+        ["wire", _] => &["burst"],
+        ["segment", _] => &["burst", "contention"],
+        ["chain", _] => &["contention"],
+        ["radio"] => &["scan"],
+        ["mobile-ip"] => &["buffer"],
+        _ => &[],
     }
 }
 
@@ -345,6 +348,10 @@ mod tests {
         assert_eq!(
             refusal("wire.leftt.delay=5ms"),
             "`wire.leftt.delay`: there is no table `leftt`, did you mean `left`?; there are: left, right"
+        );
+        assert_eq!(
+            refusal("wire.left.bust.enter=0.1"),
+            "`wire.left.bust.enter`: there is no table `bust`, did you mean `burst`?; there are: burst"
         );
         assert_eq!(
             refusal("wir.left.delay=5ms"),

@@ -1,5 +1,8 @@
 //! Completes the roles of Mobile IP from `[mobile-ip]` and the layout of the scenario.
 
+mod counterparts;
+mod peers;
+
 use super::{Around, default, hosts_of};
 use crate::file::Scenario;
 use crate::file::layout::Layout;
@@ -13,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
-use wire::{InterfaceAddress, Ipv4Addr};
+use wire::InterfaceAddress;
 
 const CORRESPONDENT: &str = "mobile-ip/correspondent";
 
@@ -102,10 +105,14 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
     };
     let agent = address_of(around.layout, around.host)?;
     default(role, "smooth_handoff", true);
+    // The mobile nodes have an association with this agent, even if it says `smooth_handoff = false`.
+    let is_smooth = role.get("smooth_handoff").and_then(Value::as_bool) == Some(true);
     if shared.distributed_keys {
         let peers = distributing(around, shared, "mobile-ip/home-agent")?;
         if !peers.is_empty() {
-            default(role, "distributed_keys", true);
+            if is_smooth {
+                default(role, "distributed_keys", true);
+            }
             default(role, "home_agents", peers);
         }
     } else {
@@ -116,7 +123,7 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
         }
         default(role, "mobile_nodes", peers);
     }
-    if let Some(buffer) = &shared.buffer {
+    if let Some(buffer) = shared.buffer.as_ref().filter(|_| is_smooth) {
         default(role, "buffer", buffer.clone());
     }
     Ok(())
@@ -126,35 +133,11 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
 /// counterpart. An error has the path of the key, and the problem.
 pub(super) fn check_together(scenario: &Scenario, hosts: &[HostPlan]) -> Result<(), (String, String)> {
     check_numbers(hosts)?;
+    peers::check(hosts)?;
     check_correspondents(hosts)?;
-    let has = |kind: &str| roles(hosts).any(|(_, role)| role.kind() == kind);
-    // The table of the scenario may ask for smooth handoffs although there is no foreign agent, or no mobile node.
-    if has("mobile-ip/foreign-agent") && has("mobile-ip/mobile-node") {
-        check_smooth(hosts)?;
-    }
+    check_radios(hosts)?;
+    counterparts::check(scenario, hosts)?;
     check_keeping(scenario, hosts)
-}
-
-/// Checks that the keys about smooth handoffs have their counterparts.
-fn check_smooth(hosts: &[HostPlan]) -> Result<(), (String, String)> {
-    let requests =
-        |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.smooth_handoff);
-    let offers =
-        |role: &RoleConfig| matches!(role, RoleConfig::MobileIpForeignAgent(agent) if agent.smooth_handoff);
-    counterparts(
-        hosts,
-        (&requests, "smooth_handoff", "no foreign agent offers smooth handoffs"),
-        (&offers, "smooth_handoff", "no mobile node asks for smooth handoffs"),
-    )?;
-    let derives =
-        |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if node.distributed_keys);
-    let takes =
-        |role: &RoleConfig| matches!(role, RoleConfig::MobileIpForeignAgent(agent) if agent.distributed_keys);
-    counterparts(
-        hosts,
-        (&derives, "distributed_keys", "no foreign agent takes distributed keys"),
-        (&takes, "distributed_keys", "no mobile node uses distributed keys"),
-    )
 }
 
 /// Checks that the keys about kept packets have their counterparts. For a grid over all values of `when`, [`warnings`] has the case
@@ -204,30 +187,48 @@ fn has_shared_request(scenario: &Scenario) -> bool {
     buffer.and_then(|buffer| buffer.get("when")?.as_str()) == Some("request")
 }
 
-/// Checks that each correspondent that a home agent informs is a host of the scenario.
+/// Checks that no correspondent that a home agent informs is only a mobile node.
 fn check_correspondents(hosts: &[HostPlan]) -> Result<(), (String, String)> {
-    let is_host = |address: Ipv4Addr| hosts.iter().any(|host| host.config.all_addresses().contains(&address));
-    for (path, role) in roles(hosts) {
-        let RoleConfig::MobileIpHomeAgent(agent) = role else { continue };
-        let unknown = agent.correspondents.iter().enumerate().find(|(_, peer)| !is_host(peer.address));
-        if let Some((index, peer)) = unknown {
-            let correspondents = roles(hosts).filter_map(|(_, role)| match role {
-                RoleConfig::MobileIpCorrespondent(config) => Some(config.address.to_string()),
-                _ => None,
-            });
-            let known: Vec<String> = correspondents.collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let problem = format!(
-                "no host of the scenario has the address {}; write that of a host; those with the role `{CORRESPONDENT}` have: {known}",
-                peer.address
-            );
-            return Err((format!("{path}.correspondents[{index}].address"), problem));
-        }
+    for at in placed(hosts) {
+        let RoleConfig::MobileIpHomeAgent(agent) = at.role else { continue };
         if let Some((index, name)) = itself(hosts, &agent.correspondents) {
             let problem = format!(
                 "is the address of the mobile node `{name}`, which has no role `{CORRESPONDENT}`; write that of a host to which packets of mobile nodes go"
             );
-            return Err((format!("{path}.correspondents[{index}].address"), problem));
+            return Err((format!("{}[{index}].address", at.path("correspondents")), problem));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each radio of a mobile node with several interfaces has a role that tunes it.
+fn check_radios(hosts: &[HostPlan]) -> Result<(), (String, String)> {
+    for at in placed(hosts) {
+        let (RoleConfig::MobileIpMobileNode(node), Some(host)) =
+            (at.role, hosts.iter().find(|host| host.config.name == at.name))
+        else {
+            continue;
+        };
+        let is_tuned = |name: &str| {
+            let is_fixed = host.ports.iter().any(|port| {
+                port.name == name && port.radio.as_ref().is_none_or(|radio| radio.cell.is_some())
+            });
+            is_fixed
+                || host
+                    .config
+                    .roles
+                    .iter()
+                    .any(|role| matches!(role, RoleConfig::Roam(roam) if roam.interface == name))
+        };
+        let further = node.further_interfaces.iter().enumerate();
+        let all =
+            further.map(|(index, further)| (format!("further_interfaces[{index}].name"), &further.name));
+        let first = (!node.further_interfaces.is_empty()).then(|| ("interface".to_owned(), &node.interface));
+        if let Some((key, name)) = all.chain(first).find(|(_, name)| !is_tuned(name)) {
+            let problem = format!(
+                "no role tunes the radio `{name}`, so it is in no cell; add a role `apps/roam` with `interface = \"{name}\"`"
+            );
+            return Err((at.path(&key), problem));
         }
     }
     Ok(())
@@ -246,12 +247,14 @@ fn itself<'a>(hosts: &'a [HostPlan], peers: &[Peer]) -> Option<(usize, &'a str)>
     })
 }
 
-/// Returns a warning for each key of smooth handoffs, kept packets and private bindings that cannot have its effect.
-pub(super) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
+/// Returns a warning for each key and each security association that cannot have its effect.
+pub(super) fn warnings(scenario: &Scenario, layout: &Layout, hosts: &[HostPlan]) -> Vec<(String, String)> {
     let mut found = smooth_with_nonces(scenario, layout);
     found.extend(smooth_and_co_located(scenario, layout));
     found.extend(unneeded_requests(scenario, layout));
     found.extend(private_without_correspondents(layout));
+    found.extend(counterparts::warnings(scenario, layout, hosts));
+    found.extend(peers::warnings(scenario, hosts));
     found
 }
 
@@ -372,6 +375,37 @@ fn roles_of<'a>(layout: &'a Layout, kind: &'static str) -> impl Iterator<Item = 
     })
 }
 
+/// A role of a host.
+#[derive(Clone, Copy)]
+struct Placed<'a> {
+    /// The name of the host.
+    name: &'a str,
+    /// The place of the role in the list of the host.
+    index: usize,
+    role: &'a RoleConfig,
+}
+
+impl Placed<'_> {
+    /// Returns the path of a key of the role.
+    fn path(&self, key: &str) -> String {
+        format!("host.{}.role[{}].{key}", self.name, self.index)
+    }
+
+    /// Returns whether the role has this key in the file.
+    fn has(&self, scenario: &Scenario, key: &str) -> bool {
+        let roles = scenario.host.get(self.name).and_then(|host| host.get("role"));
+        roles.and_then(|roles| roles.get(self.index)?.get(key)).is_some()
+    }
+}
+
+/// All roles of all hosts.
+fn placed(hosts: &[HostPlan]) -> impl Iterator<Item = Placed<'_>> {
+    hosts.iter().flat_map(|host| {
+        let roles = host.config.roles.iter().enumerate();
+        roles.map(|(index, role)| Placed { name: &host.config.name, index, role })
+    })
+}
+
 /// All roles of all hosts, each with the path of its table.
 fn roles(hosts: &[HostPlan]) -> impl Iterator<Item = (String, &RoleConfig)> {
     let of = |host: &HostPlan| host.config.name.clone();
@@ -396,21 +430,6 @@ fn check_numbers(hosts: &[HostPlan]) -> Result<(), (String, String)> {
             Err((format!("{path}.numbers"), problem))
         }
         None => Ok(()),
-    }
-}
-
-/// A test of a role; the key that is set in such a role; and the problem if no host has the counterpart.
-type Side<'a> = (&'a dyn Fn(&RoleConfig) -> bool, &'a str, &'a str);
-
-/// Checks that a role of each side exists, or none of both.
-fn counterparts(hosts: &[HostPlan], one: Side<'_>, other: Side<'_>) -> Result<(), (String, String)> {
-    let find = |(is_set, key, problem): Side<'_>| {
-        let (path, _) = roles(hosts).find(|(_, role)| is_set(role))?;
-        Some((format!("{path}.{key}"), format!("has no effect: {problem}")))
-    };
-    match (find(one), find(other)) {
-        (Some(error), None) | (None, Some(error)) => Err(error),
-        _ => Ok(()),
     }
 }
 
@@ -503,9 +522,10 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     default(role, "home_agent", peer(scenario, layout, agent)?);
     if let Some(shared) = scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) {
         default(role, "smooth_handoff", true);
-        if shared.distributed_keys {
+        let is_smooth = role.get("smooth_handoff").and_then(Value::as_bool) == Some(true);
+        if shared.distributed_keys && is_smooth {
             default(role, "distributed_keys", true);
-        } else {
+        } else if !shared.distributed_keys {
             let node = address_of(layout, host)?;
             let mut peers = Vec::new();
             for agent in hosts_of(scenario, "mobile-ip/foreign-agent") {
@@ -607,3 +627,6 @@ fn association(scenario: &Scenario, address: String) -> Result<Table, String> {
         ("key".to_owned(), Value::from(hex(shared.key.as_bytes()))),
     ]))
 }
+
+#[cfg(test)]
+mod tests;

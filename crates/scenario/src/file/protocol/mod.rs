@@ -210,8 +210,8 @@ pub(crate) fn check_together(
 }
 
 /// Returns warnings about keys that have no effect together. Each has the path of its key, and the problem.
-pub(crate) fn warnings(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
-    mobile_ip::warnings(scenario, layout)
+pub(crate) fn warnings(scenario: &Scenario, layout: &Layout, hosts: &[HostPlan]) -> Vec<(String, String)> {
+    mobile_ip::warnings(scenario, layout, hosts)
 }
 
 /// Fills in one role. A role of an unknown kind does not change; the reader of roles refuses it.

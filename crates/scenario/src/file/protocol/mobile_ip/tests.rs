@@ -1,0 +1,287 @@
+//! Tests of the associations of Mobile IP, and of keys that need a counterpart.
+
+use crate::Scenario;
+use crate::file::{BUILT_IN, Setting, warnings};
+
+const KEY: &str = "000102030405060708090a0b0c0d0e0f";
+const OTHER: &str = "ff0102030405060708090a0b0c0d0e0f";
+const SMOOTH: &str = "mobile-ip/smooth-handoff";
+const ROUTE: &str = "mobile-ip/route-optimization";
+
+fn all(settings: &[&str]) -> Vec<Setting> {
+    settings.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+/// Returns the warnings of a scenario that is accepted with these settings.
+fn warned(name: &str, settings: &[&str]) -> String {
+    let (file, text) = Scenario::find(name).unwrap();
+    Scenario::plan(&file, &text, &all(settings), 1).unwrap_or_else(|error| panic!("{error}"));
+    let all = warnings(&file, &text, &all(settings)).unwrap();
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn refused(name: &str, settings: &[&str]) -> String {
+    let (file, text) = Scenario::find(name).unwrap();
+    Scenario::plan(&file, &text, &all(settings), 1).unwrap_err().to_string()
+}
+
+/// A security association of 10.0.0.2 with the home agent 10.1.0.1, or of another pair.
+fn peer(address: &str, more: &str) -> String {
+    format!("[{{ address = \"{address}\", spi = 300, key = \"{KEY}\"{more} }}]")
+}
+
+#[test]
+fn built_in_scenarios_have_no_warnings() {
+    for (name, text) in BUILT_IN {
+        let found = warnings(name, text, &[]).unwrap();
+        assert!(found.is_empty(), "{name}: {found:?}");
+    }
+}
+
+/// A peer that no host is, is refused in each list, as in `correspondents` of a home agent.
+#[test]
+fn a_peer_that_is_no_host_is_refused() {
+    for (name, key, kind, role) in [
+        (ROUTE, "correspondent.home_agents", "host.correspondent.role", "home-agent"),
+        (ROUTE, "home-agent.correspondents", "host.home.role", "correspondent"),
+        (SMOOTH, "home-agent.foreign_agents", "host.home.role[0]", "foreign-agent"),
+        (SMOOTH, "foreign-agent.home_agents", "host.a.role[0]", "home-agent"),
+        (SMOOTH, "mobile-node.foreign_agents", "host.mobile.role[0]", "foreign-agent"),
+        (SMOOTH, "mobile-node.backup_home_agents", "host.mobile.role[0]", "home-agent"),
+    ] {
+        let refusal = refused(name, &[&format!("{key}={}", peer("10.99.0.1", ""))]);
+        let list = key.split_once('.').unwrap().1;
+        for expected in [
+            format!("with {key}="),
+            kind.to_owned(),
+            format!(
+                "{list}[0].address`: no host of the scenario has the address 10.99.0.1; write that of a host"
+            ),
+            format!("those with the role `mobile-ip/{role}` have: 10."),
+        ] {
+            assert!(refusal.contains(&expected), "{expected}: {refusal}");
+        }
+    }
+    let home = format!("mobile-node.home_agent={{ address = \"10.99.0.1\", spi = 256, key = \"{KEY}\" }}");
+    assert!(refused(SMOOTH, &[&home]).contains("home_agent.address`: no host of the scenario"));
+    // The broadcast address of the home network stands for all its home agents.
+    let any = home.replace("10.99.0.1", "10.1.0.255");
+    assert_eq!(warned(SMOOTH, &[&any]), "");
+    let spare = format!("home-agent.mobile_nodes={}", peer("10.1.0.99", ""));
+    assert!(Scenario::plan("f.toml", Scenario::find(SMOOTH).unwrap().1.as_str(), &all(&[&spare]), 1).is_ok());
+}
+
+/// An association whose ends differ is a valid experiment.
+#[test]
+fn ends_that_do_not_agree_are_a_warning() {
+    let ends = |correspondent: &str, agent: &str| {
+        let correspondent = format!("correspondent.home_agents={}", peer("10.1.0.1", correspondent));
+        let agent = format!("home-agent.correspondents={}", peer("10.0.0.1", agent));
+        let (correspondent, agent) = (correspondent.as_str(), agent.as_str());
+        warned(ROUTE, &[correspondent, agent])
+    };
+    assert_eq!(ends("", ""), "");
+    assert_eq!(ends(", networks = [\"10.1.0.0/16\"]", ""), "");
+    for (correspondent, expected) in [
+        (
+            ", replay = \"nonces\"",
+            "home_agents[0].replay`: is not that of the other end, host.home.role[0].correspondents: timestamps",
+        ),
+        (", algorithm = \"hmac-md5\"", "home_agents[0].algorithm`: is not that of the other end"),
+        (
+            ", networks = [\"10.7.0.0/16\"]",
+            "home_agents[0].networks`: do not contain the home network 10.1.0.0/",
+        ),
+    ] {
+        let found = ends(correspondent, "");
+        assert!(found.contains(expected), "{correspondent}: {found}");
+        assert_eq!(found.matches("with ").count(), 1, "one warning: {found}");
+    }
+    // Only one end is in the file: the warning is there.
+    let one = peer("10.1.0.1", "").replace("300", "256").replace(KEY, OTHER);
+    let found = warned(ROUTE, &[&format!("correspondent.home_agents={one}")]);
+    assert!(
+        found.contains("home_agents[0].key`: is not that of the other end, host.home.role[0].correspondents"),
+        "{found}"
+    );
+    assert!(!found.contains(OTHER), "{found}");
+    let spi = warned(ROUTE, &[&format!("correspondent.home_agents={}", peer("10.1.0.1", ""))]);
+    assert!(
+        spi.contains("home_agents[0].spi`: is not that of the other end") && spi.contains(": 256;"),
+        "{spi}"
+    );
+    let agent = warned(ROUTE, &[&format!("home-agent.correspondents={}", peer("10.0.0.1", ""))]);
+    assert!(agent.contains("host.home.role[0].correspondents[0].spi`"), "{agent}");
+    // One association of several agrees.
+    let both = format!(
+        "correspondent.home_agents=[{}, {}]",
+        peer("10.1.0.1", "").trim_matches(['[', ']']),
+        peer("10.1.0.1", "").trim_matches(['[', ']']).replace("300", "301")
+    );
+    let agent = format!("home-agent.correspondents={}", peer("10.0.0.1", "").replace("300", "301"));
+    assert_eq!(warned(ROUTE, &[&both, &agent]), "");
+}
+
+#[test]
+fn a_peer_without_the_role_or_the_association_is_a_warning() {
+    let router = warned(ROUTE, &[&format!("home-agent.correspondents={}", peer("10.0.0.2", ""))]);
+    assert!(
+        router.contains(
+            "correspondents[0].address`: no role `mobile-ip/correspondent` has the address 10.0.0.2"
+        ),
+        "{router}"
+    );
+    for (settings, expected) in [
+        (
+            &["mobile-node.foreign_agents=[]"][..],
+            "host.mobile.role[0].foreign_agents`: there is no security association with 10.2.0.1, which `host.a.role[0].mobile_nodes` has",
+        ),
+        (
+            &["home-agent.mobile_nodes=[]"],
+            "host.home.role[0].mobile_nodes`: there is no security association with 10.1.0.7",
+        ),
+    ] {
+        let found = warned(SMOOTH, settings);
+        assert!(found.contains(expected), "{settings:?}: {found}");
+    }
+    let agents = format!("foreign-agent.home_agents={}", peer("10.1.0.1", ""));
+    let found = warned(SMOOTH, &[&agents]);
+    assert!(found.contains("home_agents[0].address`: `host.home.role[0].foreign_agents` has no security association with 10.2.0.1"), "{found}");
+}
+
+/// A role may say `false` where the table of the scenario says `true`: a grid compares both. The warning is at the role.
+#[test]
+fn a_role_without_smooth_handoffs_is_a_warning_where_it_says_so() {
+    let keys = "mobile-ip.distributed_keys=true";
+    let buffer = "mobile-ip.buffer.packets=8";
+    for (settings, path, shared) in [
+        (
+            &["mobile-node.smooth_handoff=false"][..],
+            "host.mobile.role[0].smooth_handoff`: no mobile node asks for",
+            "smooth_handoff",
+        ),
+        (
+            &["foreign-agent.smooth_handoff=false", buffer],
+            "host.a.role[0].smooth_handoff`: no foreign agent offers",
+            "smooth_handoff",
+        ),
+        (
+            &[keys, "foreign-agent.smooth_handoff=false"],
+            "host.a.role[0].smooth_handoff`: no foreign agent offers",
+            "smooth_handoff",
+        ),
+        (
+            &[keys, "mobile-node.smooth_handoff=false"],
+            "host.mobile.role[0].smooth_handoff`: no mobile node asks",
+            "smooth_handoff",
+        ),
+        (
+            &[keys, "home-agent.distribute_keys=false"],
+            "host.home.role[0].distribute_keys`: no home agent distributes keys",
+            "distributed_keys",
+        ),
+        (
+            &[keys, "mobile-node.distributed_keys=false"],
+            "host.mobile.role[0].distributed_keys`: no mobile node uses",
+            "distributed_keys",
+        ),
+        (
+            &[keys, "foreign-agent.distributed_keys=false"],
+            "host.a.role[0].distributed_keys`: no foreign agent takes",
+            "distributed_keys",
+        ),
+    ] {
+        let found = warned(SMOOTH, settings);
+        assert!(found.contains(path), "{settings:?}: {found}");
+        assert!(
+            found.contains(&format!("so `mobile-ip.{shared} = true` has no effect; remove one of both keys")),
+            "{found}"
+        );
+    }
+    // A role that has the key itself has no effect with it.
+    let refusal =
+        refused(SMOOTH, &[keys, "mobile-node.distributed_keys=true", "home-agent.distribute_keys=false"]);
+    let expected = "`host.mobile.role[0].distributed_keys`: has no effect: no home agent distributes keys: `host.home.role[0].distribute_keys` is false";
+    assert!(refusal.contains(expected), "{refusal}");
+}
+
+#[test]
+fn settings_without_effect_are_warnings() {
+    for (name, settings, expected) in [
+        (
+            SMOOTH,
+            &["foreign-agent.special_tunnels=true"][..],
+            "host.a.role[0].special_tunnels`: has no effect: no home agent opens special tunnels",
+        ),
+        (
+            SMOOTH,
+            &["home-agent.special_tunnels=true"],
+            "host.home.role[0].special_tunnels`: has no effect: no foreign agent sends",
+        ),
+        (
+            ROUTE,
+            &["mobile-node.direct_tunnels=true"],
+            ".direct_tunnels`: has no effect with `care_of = \"agent\"`",
+        ),
+        (
+            SMOOTH,
+            &[
+                "mobile-ip.smooth_handoff=false",
+                "foreign-agent.smooth_handoff=true",
+                "mobile-node.smooth_handoff=true",
+                "foreign-agent.buffer={ packets = 2 }",
+            ],
+            "host.a.role[0].buffer`: has no effect: without `mobile_nodes` or",
+        ),
+    ] {
+        let found = warned(name, settings);
+        assert!(found.contains(expected), "{settings:?}: {found}");
+    }
+    let both = ["foreign-agent.special_tunnels=true", "home-agent.special_tunnels=true"];
+    assert_eq!(warned(SMOOTH, &both), "");
+    let rate = refused(SMOOTH, &["mobile-ip.buffer.rate=2Mb/s"]);
+    assert!(rate.contains("needs `drain = \"paced\"`"), "{rate}");
+    let pending = refused(SMOOTH, &["foreign-agent.pending=0"]);
+    assert!(pending.contains(".pending`: must be at least 1"), "{pending}");
+}
+
+#[test]
+fn a_radio_that_no_role_tunes_is_refused() {
+    let (_, text) = Scenario::find("mobile-ip/overlay").unwrap();
+    let without = |interface: &str| {
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|line| {
+                !(line.contains("apps/roam") && line.contains("\"air2\"") == (interface == "air2"))
+            })
+            .collect();
+        Scenario::plan("f.toml", &lines.join("\n"), &[], 1).unwrap_err().to_string()
+    };
+    for (interface, path) in [("air2", "role[0].further_interfaces[0].name"), ("air", "role[0].interface")] {
+        let refusal = without(interface);
+        let expected =
+            format!("`host.truck.{path}`: no role tunes the radio `{interface}`, so it is in no cell");
+        assert!(refusal.contains(&expected) && refusal.contains("f.toml, line "), "{refusal}");
+    }
+}
+
+#[test]
+fn a_correspondent_before_the_foreign_agent_of_its_address_is_refused() {
+    let (_, text) = Scenario::find(SMOOTH).unwrap();
+    let agent = "role = [{ kind = \"mobile-ip/foreign-agent\" }]\n\n[host.b]";
+    let with = |roles: &str| {
+        let text = text.replacen(agent, &format!("role = [{roles}]\n\n[host.b]"), 1);
+        Scenario::plan("f.toml", &text, &[], 1).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let (correspondent, agent) = (
+        "{ kind = \"mobile-ip/correspondent\", address = \"10.2.0.1\" }",
+        "{ kind = \"mobile-ip/foreign-agent\" }",
+    );
+    let refusal = with(&format!("{correspondent}, {agent}")).unwrap_err();
+    let expected = "`host.a.role[0].address`: 10.2.0.1 is the address of the foreign agent of this host";
+    assert!(refusal.contains(expected) && refusal.contains("f.toml, line "), "{refusal}");
+    assert_eq!(with(&format!("{agent}, {correspondent}")), Ok(()));
+    let elsewhere = correspondent.replace("10.2.0.1", "10.0.2.9");
+    let unknown = with(&format!("{elsewhere}, {agent}")).unwrap_err();
+    assert!(unknown.contains("this host has no address 10.0.2.9; it has: 10.0.2.2, 10.2.0.1"), "{unknown}");
+}
