@@ -3,7 +3,7 @@
 use crate::Failure;
 use daemon::{Interface, Spec, run};
 use os::{Netlink, TcpMetrics};
-use roles::{DataPathPlace, HostConfig, KeyError};
+use roles::{DataPathPlace, HostConfig, KeyError, RoleConfig};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use trace::HostId;
@@ -33,6 +33,12 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
             "must be \"user\" if `records` is set: packets that the kernel forwards are not recorded";
         let error = scenario::host_config_error(&place.to_string(), &text, "daemon.data_path", problem);
         return Err(Failure::Usage(error.to_string()));
+    }
+    let without_effect = |(index, role): (usize, &RoleConfig)| Some((index, role.without_effect()?));
+    for (index, error) in config.roles.iter().enumerate().filter_map(without_effect) {
+        let path = format!("role[{index}].{}", error.key);
+        let warning = scenario::host_config_error(&place.to_string(), &text, &path, &error.problem);
+        let _ = writeln!(std::io::stderr(), "warning: {warning}");
     }
     let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
     if !args.on_this_machine

@@ -511,5 +511,42 @@ fn every_command_that_runs_a_scenario_prints_its_warnings_once() {
         let arguments = [&[verb, "mobile-ip/smooth-handoff", "--out", "file"], more].concat();
         let errors = refused(folder.path(), &arguments, status);
         assert_eq!(errors.matches(warning).count(), 1, "{arguments:?}: {errors}");
+        let points =
+            " (at mobile-ip.replay=nonces radio.retune=5ms, mobile-ip.replay=nonces radio.retune=9ms)";
+        assert_eq!(errors.contains(points), more.contains(&grid[1]), "{arguments:?}: {errors}");
+    }
+}
+
+/// A daemon starts with keys that have no effect, and prints a warning. This one does not start: it has no such device.
+#[test]
+fn a_daemon_warns_of_keys_without_effect() {
+    let folder = tempfile::tempdir().unwrap();
+    let begin =
+        "name = \"x\"\n\n[[interface]]\nname = \"no-such-device\"\nmac = \"02:00:00:00:00:01\"\n\n[[role]]\n";
+    let agent =
+        "kind = \"mobile-ip/foreign-agent\"\naddress = \"10.2.0.1/24\"\ninterface = \"no-such-device\"\n";
+    let node =
+        "kind = \"mobile-ip/mobile-node\"\naddress = \"10.2.0.7/24\"\ninterface = \"no-such-device\"\n";
+    let key = "spi = 256, key = \"000102030405060708090a0b0c0d0e0f\"";
+    let home = format!("home_agent = {{ address = \"10.2.0.1\", {key} }}\n");
+    for (role, keys, expected) in [
+        (
+            agent.to_owned(),
+            "smooth_handoff = true\nbuffer = { packets = 8 }\n",
+            "`role[0].buffer`: has no effect: without",
+        ),
+        (
+            format!("{node}{home}"),
+            "smooth_handoff = true\n",
+            "`role[0].smooth_handoff`: has no effect: without",
+        ),
+        (format!("{node}{home}"), "", ""),
+    ] {
+        std::fs::write(folder.path().join("host.toml"), format!("{begin}{role}{keys}")).unwrap();
+        let output = wayfare(folder.path(), &["node", "host.toml"]);
+        assert!(!output.status.success());
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(errors.contains("warning: host.toml, line "), !keys.is_empty(), "{errors}");
+        assert!(errors.contains(expected), "{errors}");
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn tables(status: &Value, key: &str) -> Option<(Value, String)> {
         let rows = rows_of(value).map_or(0, |rows| rows.len());
         let _ = writeln!(out, "{rows} {}", if rows == 1 { key.trim_end_matches('s') } else { key });
         if let Some(rows) = rows_of(value) {
-            out.push_str(&table(&rows, now));
+            out.push_str(&table(value, &rows, now));
         }
     }
     Some((Value::Object(found), out))
@@ -117,7 +117,7 @@ fn part(out: &mut String, name: &str, value: &Value, now: Option<i64>) {
             inner.as_object().is_some_and(Map::is_empty) || inner.as_array().is_some_and(Vec::is_empty);
         let _ = writeln!(out, "  {name}{}", if empty { ": none" } else { "" });
         if let Some(rows) = rows_of(inner) {
-            indent(out, &table(&rows, now));
+            indent(out, &table(inner, &rows, now));
         } else if let Some(counts) = inner.as_object() {
             counters(out, counts, name);
         } else if !empty {
@@ -152,9 +152,10 @@ fn rows_of<'a>(value: &'a Value) -> Option<Vec<(String, &'a Map<String, Value>)>
     rows.filter(|rows| !rows.is_empty())
 }
 
-/// Returns a table with one row for each entry. `now`: the time of the host's clock, from which the rest of a lifetime
+/// Returns a table with one row for each entry of `value`: an address, or a place in a list. `now`: the time of the host's clock, from which the rest of a lifetime
 /// follows.
-fn table(rows: &[(String, &Map<String, Value>)], now: Option<i64>) -> String {
+fn table(value: &Value, rows: &[(String, &Map<String, Value>)], now: Option<i64>) -> String {
+    let first = if value.is_array() { "number" } else { "host" };
     let mut columns: Vec<&String> = Vec::new();
     for (_, row) in rows {
         for name in row.keys() {
@@ -170,7 +171,7 @@ fn table(rows: &[(String, &Map<String, Value>)], now: Option<i64>) -> String {
         _ => name.replace('_', " "),
     };
     let mut table =
-        Table::new(std::iter::once("host".to_owned()).chain(columns.iter().map(|name| title(name))));
+        Table::new(std::iter::once(first.to_owned()).chain(columns.iter().map(|name| title(name))));
     for (host, row) in rows {
         let cells = columns.iter().map(|name| match (row.get(*name), now) {
             (None, _) => "-".to_owned(),
@@ -305,6 +306,15 @@ trouble: records cannot be written: full
             text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
         };
         assert_eq!(squeezed(&text), squeezed(expected), "{text}");
+    }
+
+    #[test]
+    fn the_rows_of_a_list_have_numbers() {
+        let status = json!({ "mobile_node": { "interfaces": [{ "name": "air" }, { "name": "air2" }] } });
+        let (_, text) = tables(&status, "interfaces").unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>(), ["number", "name"], "{text}");
+        assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["1", "air"], "{text}");
     }
 
     /// A foreign agent with many pending visitors, and a home agent with many correspondents.
