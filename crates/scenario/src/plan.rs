@@ -86,8 +86,8 @@ impl Plan {
     /// Returns the numbers of the messages of Mobile IP. All roles of a scenario have the same. Returns the default
     /// numbers if there is no such role.
     pub fn numbers(&self) -> Numbers {
-        let roles = self.hosts.iter().flat_map(|host| &host.config.roles);
-        roles.filter_map(RoleConfig::numbers).next().unwrap_or_default()
+        let mut roles = self.hosts.iter().flat_map(|host| &host.config.roles);
+        roles.find_map(RoleConfig::numbers).unwrap_or_default()
     }
 
     /// Builds the fabric: all wires, cells and radios of the plan. Its random numbers are drawn from the seed of the

@@ -68,33 +68,14 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
     text.push_str(&delivered(runs));
     let numbers = runs.map(|run| run.plan.numbers());
     let comparison = compare([(&a.records, &numbers[0]), (&b.records, &numbers[1])]);
-    let Comparison { messages, nodes, unreadable, .. } = comparison;
+    let unreadable = comparison.unreadable;
     let repeats = is_repetition(runs);
     let is_unlike = repeats == Ok(true) && are_unlike(runs);
     let is_complete = unreadable == 0 || repeats == Ok(true);
-    match &comparison.divergence {
-        Some(divergence) => text.push_str(&diverges(runs, divergence)),
-        // Two simulator runs of the same plan must be identical.
-        None if is_unlike => {
-            let _ = writeln!(
-                text,
-                "divergence, but not in the {messages} control messages that were compared at {nodes} nodes"
-            );
-        }
-        None if !is_complete => {
-            let _ = writeln!(
-                text,
-                "no divergence in the {messages} messages at {nodes} nodes that were compared, but not all could be compared"
-            );
-        }
-        None => {
-            let refreshes = comparison.refreshes.first + comparison.refreshes.second;
-            let _ = writeln!(
-                text,
-                "no divergence: {messages} messages at {nodes} nodes compared, {refreshes} periodic route-updates excluded"
-            );
-        }
-    }
+    text.push_str(&match &comparison.divergence {
+        Some(divergence) => diverges(runs, divergence),
+        None => equal(&comparison, is_unlike, is_complete),
+    });
     if unreadable > 0 {
         let _ = writeln!(text, "{unreadable} messages are not compared, because they cannot be read");
     }
@@ -113,6 +94,26 @@ pub fn diff(runs: [&Outcome; 2]) -> Result<Difference, String> {
         }
     }
     Ok(Difference { equal: comparison.divergence.is_none() && !is_unlike && is_complete, text })
+}
+
+/// Describes a comparison that found no divergence in the messages. `is_unlike`: two runs of the simulator with the same plan differ,
+/// which must not be. `is_complete`: all messages could be read.
+fn equal(comparison: &Comparison, is_unlike: bool, is_complete: bool) -> String {
+    let Comparison { messages, nodes, .. } = comparison;
+    if is_unlike {
+        return format!(
+            "divergence, but not in the {messages} control messages that were compared at {nodes} nodes\n"
+        );
+    }
+    if !is_complete {
+        return format!(
+            "no divergence in the {messages} messages at {nodes} nodes that were compared, but not all could be compared\n"
+        );
+    }
+    let refreshes = comparison.refreshes.first + comparison.refreshes.second;
+    format!(
+        "no divergence: {messages} messages at {nodes} nodes compared, {refreshes} periodic route-updates excluded\n"
+    )
 }
 
 /// Describes what the applications received in each run. These numbers do not decide whether the runs are equal.

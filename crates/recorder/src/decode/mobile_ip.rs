@@ -66,7 +66,7 @@ impl Message {
 
     /// Adds the fields that must be equal on both backends. Identifications are times, and authenticators depend on
     /// these times, so both are left out.
-    pub(super) fn constant(&self, fields: &mut Vec<(&'static str, String)>) {
+    pub(super) fn constant(&self, src: Ipv4Addr, fields: &mut Vec<(&'static str, String)>) {
         match self {
             Self::Solicitation => fields.push(("type", "solicitation".to_owned())),
             Self::Registration(Registration::Request(request)) => {
@@ -86,7 +86,7 @@ impl Message {
                 fields.push(("home agent", reply.home_agent.to_string()));
                 fields.push(("extensions", reply.extensions.len().to_string()));
             }
-            Self::Binding(said) => binding(said, fields),
+            Self::Binding(said) => binding(said, src, fields),
             Self::Control(said) => {
                 fields.push(("type", "buffer control request".to_owned()));
                 fields.push(("asks to", asked(said.asks).to_owned()));
@@ -161,8 +161,9 @@ const fn asked(asks: Asks) -> &'static str {
     }
 }
 
-/// Adds the fields of a message of route optimization that must be equal on both backends.
-fn binding(said: &Binding, fields: &mut Vec<(&'static str, String)>) {
+/// Adds the fields of a message of route optimization that must be equal on both backends. `src`: its sender. A home agent sends the
+/// time that is left of a binding, in whole seconds: it depends on delays, so only its presence is compared.
+fn binding(said: &Binding, src: Ipv4Addr, fields: &mut Vec<(&'static str, String)>) {
     let kind = match said {
         Binding::Warning(_) => "binding warning",
         Binding::Request(_) => "binding request",
@@ -175,7 +176,8 @@ fn binding(said: &Binding, fields: &mut Vec<(&'static str, String)>) {
         Binding::Warning(said) => fields.push(("targets", format!("{:?}", said.targets))),
         Binding::Request(_) => {}
         Binding::Update(said) => {
-            fields.push(("lifetime", said.lifetime.to_string()));
+            let is_rest = said.lifetime != 0 && said.care_of != src;
+            fields.push(("lifetime", if is_rest { "not 0".to_owned() } else { said.lifetime.to_string() }));
             fields.push(("care-of address", said.care_of.to_string()));
         }
         Binding::Acknowledge(said) => fields.push(("status", said.status.0.to_string())),

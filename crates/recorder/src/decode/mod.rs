@@ -97,7 +97,7 @@ impl Control {
         let mut fields = vec![("from", self.src.to_string()), ("to", self.dst.to_string())];
         match &self.says {
             Says::CellularIp(message) => message.constant(&mut fields),
-            Says::MobileIp(message) => message.constant(&mut fields),
+            Says::MobileIp(message) => message.constant(self.src, &mut fields),
             Says::IndirectTcp(message) => message.constant(&mut fields),
             Says::Sigma(message) => message.constant(&mut fields),
             Says::Dhcp(message) => message.constant(&mut fields),

@@ -248,7 +248,6 @@ fn of_extension(
     numbers: Option<&Numbers>,
 ) {
     match (data, kind, numbers) {
-        (_, 16, None) => {} // its fields are the agent's
         (lengths, 19, None) => {
             let lengths: Vec<String> = lengths.iter().map(u8::to_string).collect();
             layer.push(at + head, "  prefix lengths", lengths.join(", "));
@@ -266,7 +265,8 @@ fn of_extension(
         (data, 131, Some(_)) => {
             layer.push(at + head, "  NAI", String::from_utf8_lossy(data).escape_debug());
         }
-        ([], ..) => {}
+        // The fields of extension 16 are the agent's.
+        (_, 16, None) | ([], ..) => {}
         (data, ..) => layer.push(at + head, "  data", trace::hex(data)),
     }
 }

@@ -177,14 +177,14 @@ pub(super) fn warnings(scenario: &Scenario, hosts: &[HostPlan]) -> Vec<(String, 
 fn missing(scenario: &Scenario, end: &End<'_>, peer: Option<&Placed<'_>>) -> Option<(String, String)> {
     let key = match (end.of, end.at.role.kind()) {
         (FOREIGN_AGENT | HOME_AGENT, MOBILE_NODE) => "mobile_nodes",
-        (HOME_AGENT, FOREIGN_AGENT) | (MOBILE_NODE, FOREIGN_AGENT) => "foreign_agents",
+        (HOME_AGENT | MOBILE_NODE, FOREIGN_AGENT) => "foreign_agents",
         (HOME_AGENT, _) => "correspondents",
         (MOBILE_NODE, _) => "home_agent",
         _ => "home_agents",
     };
     let kept = [key, end.key];
     // A mobile node need not use each agent that knows it.
-    let peer = peer.filter(|_| !(kept == ["home_agent", "mobile_nodes"]))?;
+    let peer = peer.filter(|_| kept != ["home_agent", "mobile_nodes"])?;
     let problem = |other: String, address: Ipv4Addr| {
         format!("there is no security association with {address}, which `{other}` has; both ends need it")
     };
@@ -206,7 +206,7 @@ fn difference(
     others: &[&End<'_>],
 ) -> Option<(String, String)> {
     // The Identification protects requests to the home agent and messages to a correspondent.
-    let has_replay = [end.at.role.kind(), end.of].iter().any(|kind| *kind == HOME_AGENT)
+    let has_replay = [end.at.role.kind(), end.of].contains(&HOME_AGENT)
         && ![end.at.role.kind(), end.of].contains(&FOREIGN_AGENT);
     let differs = |one: &Peer, two: &Peer| {
         let all = [
