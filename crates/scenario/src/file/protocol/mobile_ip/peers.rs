@@ -37,6 +37,11 @@ impl End<'_> {
         self.key == "mobile_nodes"
     }
 
+    /// Returns whether the peer is any home agent of the home network: its broadcast address stands for all of them.
+    fn is_broadcast(&self) -> bool {
+        matches!(self.at.role, RoleConfig::MobileIpMobileNode(node) if node.address.is_broadcast(self.peer.address))
+    }
+
     /// Returns whether `other` is the other end of this association, or of another one with the same peer.
     fn is_with(&self, other: &Self) -> bool {
         other.at.role.kind() == self.of
@@ -86,17 +91,18 @@ fn ends(hosts: &[HostPlan]) -> Vec<End<'_>> {
     all
 }
 
-/// Checks that each peer is a host of the scenario. The broadcast address of a home network stands for its home agents.
+/// Checks that each peer is a host of the scenario. For a home agent of a mobile node, [`warnings`] has this case: a scenario may show
+/// what a mobile node does if one does not answer.
 pub(super) fn check(hosts: &[HostPlan]) -> Result<(), (String, String)> {
     let known: BTreeSet<Ipv4Addr> = hosts
         .iter()
         .flat_map(|host| host.config.all_addresses())
         .chain(placed(hosts).filter_map(|at| address(at.role)))
         .collect();
-    let is_broadcast = |end: &End<'_>| matches!(end.at.role, RoleConfig::MobileIpMobileNode(node) if node.address.is_broadcast(end.peer.address));
+    let may_be_absent =
+        |end: &End<'_>| end.is_spare() || (end.of == HOME_AGENT && end.at.role.kind() == MOBILE_NODE);
     let all = ends(hosts);
-    let unknown =
-        all.iter().find(|end| !end.is_spare() && !known.contains(&end.peer.address) && !is_broadcast(end));
+    let unknown = all.iter().find(|end| !may_be_absent(end) && !known.contains(&end.peer.address));
     let Some(end) = unknown else { return Ok(()) };
     let problem = format!(
         "no host of the scenario has the address {}; write that of a host; {}",
@@ -140,9 +146,8 @@ pub(super) fn warnings(scenario: &Scenario, hosts: &[HostPlan]) -> Vec<(String, 
         let roles: Vec<Placed<'_>> = placed(hosts)
             .filter(|at| at.role.kind() == end.of && address(at.role) == Some(end.peer.address))
             .collect();
-        let is_broadcast = roles.is_empty() && end.key == "home_agent";
         if roles.is_empty() {
-            if !end.is_spare() && !is_broadcast && !has_programs(end.peer.address) {
+            if !end.is_spare() && !end.is_broadcast() && !has_programs(end.peer.address) {
                 let problem = format!(
                     "no role `{}` has the address {}; {}",
                     end.of,
