@@ -79,6 +79,18 @@ fn a_link_that_is_lost_in_a_registration_divides_it() {
 
 /// The previous agent is far away. It learns the new path from the new agent, and then forwards. The home agent, which is
 /// stopped, down or behind a cut wire, has no part in that.
+/// The host is back in the network of its registration before it may register with the other one.
+#[test]
+fn a_registration_that_is_not_needed_any_more_ends_with_the_link() {
+    let moves = r#"moves = [{ at = "6s", to = "b" }, { at = "6.255s", to = "a" }, { at = "6.355s", to = "b" }], handoffs = false"#;
+    let outcome = run(&[("moves = []", moves)], &[]);
+    let report = crate::report::text(&outcome);
+    let outage = outcome.handoffs.iter().find(|handoff| handoff.to == "a").expect(&report);
+    let experience = &outage.flows[0].experience;
+    assert!(experience.outage().is_some_and(|outage| outage.unexplained().is_zero()), "{report}");
+    assert!(of(experience, Stage::Registration) > Duration::from_millis(80), "{report}");
+}
+
 #[test]
 fn a_fault_at_the_home_agent_does_not_own_the_notification_of_a_previous_agent() {
     let caches = format!("{{ kind = \"mobile-ip/correspondent\" }}, {SOURCE}");

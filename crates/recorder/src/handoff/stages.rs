@@ -194,10 +194,12 @@ impl<'a> HandoffAnalysis<'a> {
         }
         if !matches!(switched, Switched::Earlier) {
             let mut registration = Vec::new();
-            self.register(host, [cut, to], &switched, last(), (&stages, &mut registration));
             // A host that loses its link again has to begin again.
             let mut lost = self.links.own_link_lost(host, linked.unwrap_or(cut), ready);
             lost.retain(|[gone, back]| linked.is_some_and(|linked| gone.0 >= linked) && back.2 != NOT_UP);
+            // It may come back to its old network, and not need the registration that it had begun.
+            let ends = last().or_else(|| lost.last().map(|[gone, _]| gone.clone()));
+            self.register(host, [cut, to], &switched, ends, (&stages, &mut registration));
             stages.extend(registration.into_iter().flat_map(|owner| divide(owner, &lost)));
         }
         match switched {
