@@ -81,6 +81,17 @@ fn a_ring_of_eight_loses_no_packet_of_a_slow_flow() {
     }
 }
 
+/// The agent paces the packets more slowly than they arrive. When the entry ends, all that waits leaves at once, and arrives at the new
+/// agent after the time for which the mobile node has asked.
+#[test]
+fn what_leaves_at_the_end_of_the_entry_arrives() {
+    let node = r#"{ kind = "mobile-ip/mobile-node" }"#;
+    let text = SCENARIO.replace(node, r#"{ kind = "mobile-ip/mobile-node", cache_lifetime = "2s" }"#);
+    let outcome = run(&text, r#"{ packets = 50, drain = "paced", rate = "20kb/s" }"#);
+    assert_eq!(marks(&outcome, "forwarding_begun").count(), 4);
+    assert_eq!(outcome.ledger.dropped.get("not_a_visitor"), None, "{:?}", outcome.ledger.dropped);
+}
+
 /// The text of the scenario with a download, and one move that the mobile node detects when its agent's advertisements expire.
 fn download() -> String {
     let workload = SCENARIO.lines().find(|line| line.contains("apps/constant-rate")).unwrap();

@@ -49,6 +49,9 @@ pub(super) const NOT_ACCEPTED: Reason = Reason("registration_not_accepted");
 const EARLY: u32 = 64;
 /// The longest time of this delivery, if `pending_timeout` is longer (not from the draft).
 const EARLY_TIME: Duration = Duration::from_secs(7);
+/// How long packets of a previous agent are delivered after the lifetime of its entry (not from the draft). The lifetime begins later
+/// at that agent, when the Update arrives. At its end, the agent sends all that waits.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
 /// The largest number of Binding Acknowledges per second to one mobile node (not from the draft).
 const ACKNOWLEDGES: u32 = 8;
 /// The largest number of Binding Updates per second for one link address, or for one mobile node (not from the draft). A
@@ -223,7 +226,8 @@ impl ForeignAgent {
         let said = pending.request.previous_agent(&self.config.numbers)?.ok()?;
         // A tunnel to a co-located care-of address does not end here.
         let is_here = said.lifetime != 0 && said.care_of == self.config.address.address;
-        let until = pending.since + Duration::from_secs(said.lifetime.min(self.longest()).into());
+        let until =
+            pending.since + Duration::from_secs(said.lifetime.min(self.longest()).into()) + ON_THE_WAY;
         (is_here && self.is_plausible(&pending.request, &said)).then_some((said.previous, until))
     }
 

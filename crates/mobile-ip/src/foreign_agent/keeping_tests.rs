@@ -305,10 +305,10 @@ fn a_later_update_turns_the_rest() {
     assert_eq!(bench.wait(), (4, vec![format!("tunnel to {next} 2 ttl 62")]));
 }
 
-/// A request from before the departure arrives late. The packets of the agent that it names are delivered. They are not kept for the
-/// new care-of address.
+/// The packets of a mobile node that has left are being sent. A request from before the departure brings nothing. With a later one,
+/// the mobile node is back: the packets of the agent that it names are delivered, and kept for its next move.
 #[test]
-fn what_a_late_request_brings_is_not_sent_onward() {
+fn a_late_request_brings_nothing_and_a_return_ends_the_sending() {
     let mut bench = Bench::new("packets = 3, drain = \"paced\"");
     for _ in 0..2 {
         bench.data(972, 64, None);
@@ -317,8 +317,12 @@ fn what_a_late_request_brings_is_not_sent_onward() {
     bench.flush();
     let previous = Ipv4Addr::new(10, 5, 0, 1);
     bench.ask(3, previous);
-    assert_eq!(bench.data_from(previous, 972, 64, None), ["link 3"]);
+    assert_eq!(bench.data_from(previous, 972, 64, None), ["not_the_previous_agent 3"]);
     assert_eq!(bench.held(), [2]);
+    let back = bench.ask(7, previous);
+    assert!(back.contains(&"link 2".to_owned()), "{back:?}");
+    assert_eq!(bench.data_from(previous, 972, 64, None), ["link 4"]);
+    assert_eq!(bench.held(), [4]);
 }
 
 #[test]

@@ -644,7 +644,7 @@ fn a_busy_foreign_agent_is_no_reason_to_leave_the_home_agent() {
     refused(
         mobile_node(&peers.replace("10.1.0.3", "10.1.0.2")),
         "`backup_home_agents`",
-        "another address than all others",
+        "must differ from all other addresses",
     );
 }
 

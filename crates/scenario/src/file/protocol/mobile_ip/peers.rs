@@ -37,7 +37,7 @@ impl End<'_> {
         self.key == "mobile_nodes"
     }
 
-    /// Returns whether the peer is any home agent of the home network: its broadcast address stands for all of them.
+    /// Returns whether the peer is any home agent of the home network: its broadcast address means all of them.
     fn is_broadcast(&self) -> bool {
         matches!(self.at.role, RoleConfig::MobileIpMobileNode(node) if node.address.is_broadcast(self.peer.address))
     }

@@ -70,7 +70,7 @@ fn a_peer_that_is_no_host_is_refused() {
             format!("{path}.address`: no role `mobile-ip/home-agent` has the address 10.99.0.1; those");
         assert!(found.contains(&expected), "{found}");
     }
-    // The broadcast address of the home network stands for all its home agents.
+    // The broadcast address of the home network means all its home agents.
     let any = home.replace("10.99.0.1", "10.1.0.255");
     assert_eq!(warned(SMOOTH, &[&any]), "");
     let spare = format!("home-agent.mobile_nodes={}", peer("10.1.0.99", ""));
