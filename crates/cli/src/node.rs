@@ -1,6 +1,6 @@
 //! `wayfare node CONFIG`: runs the daemon of one host.
 
-use crate::Failure;
+use crate::{Failure, measuring};
 use daemon::{Interface, Spec, run};
 use os::{Netlink, TcpMetrics};
 use roles::{DataPathPlace, HostConfig, KeyError, RoleConfig};
@@ -35,11 +35,11 @@ pub(crate) fn node(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(error.to_string()));
     }
     let without_effect = |(index, role): (usize, &RoleConfig)| Some((index, role.without_effect()?));
-    for (index, error) in config.roles.iter().enumerate().filter_map(without_effect) {
+    let warnings = config.roles.iter().enumerate().filter_map(without_effect).map(|(index, error)| {
         let path = format!("role[{index}].{}", error.key);
-        let warning = scenario::host_config_error(&place.to_string(), &text, &path, &error.problem);
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
-    }
+        scenario::host_config_error(&place.to_string(), &text, &path, &error.problem)
+    });
+    measuring::warn(warnings);
     let spec = spec(&config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
     if !args.on_this_machine
         && os::namespace::is_machines_own().map_err(|error| Failure::Machine(error.to_string()))?

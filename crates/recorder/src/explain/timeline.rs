@@ -1,7 +1,7 @@
 //! The text of `explain --handoff N`: the events around a handoff.
 
 use super::{handoff, heading, lost, next_begun};
-use crate::decode::Control;
+use crate::decode::{Control, Numbers};
 use crate::journey::Journeys;
 use crate::run::Outcome;
 use draw::Table;
@@ -31,9 +31,10 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
     end = end.max(one.cut + one.latency.unwrap_or_default());
     let end = (end + MARGIN).min(until);
     let from = one.begun - MARGIN;
+    let numbers = outcome.plan.numbers();
     let mut table = Table::new(["at s", "ms since begin", "host", "event"]);
     for record in outcome.records.iter().filter(|record| record.at >= from && record.at <= end) {
-        let Some(event) = event(outcome, &journeys, record) else { continue };
+        let Some(event) = event((outcome, &numbers), &journeys, record) else { continue };
         let since = (record.at.0.cast_signed() - one.begun.0.cast_signed()) as f64 / 1e6;
         table.push([
             record.at.to_string(),
@@ -51,9 +52,13 @@ pub fn timeline(outcome: &Outcome, number: usize) -> Result<String, String> {
 
 /// Returns the timeline's text for a record, or `None` if a timeline leaves out such records, for example packets with
 /// data.
-fn event(outcome: &Outcome, journeys: &Journeys<'_>, record: &Record) -> Option<String> {
+fn event(
+    (outcome, numbers): (&Outcome, &Numbers),
+    journeys: &Journeys<'_>,
+    record: &Record,
+) -> Option<String> {
     let number = |id| journeys.number(id).map_or_else(|| "?".to_owned(), |number: u64| number.to_string());
-    let control = |packet| Some(Control::of(packet, &outcome.plan.numbers())?.text(&outcome.names()));
+    let control = |packet| Some(Control::of(packet, numbers)?.text(&outcome.names()));
     let iface = |iface| {
         let place = journeys.place(record.host, iface);
         place.rsplit(':').next().unwrap_or_default().to_owned()

@@ -81,7 +81,8 @@ impl<'a> HandoffAnalysis<'a> {
         };
         let in_vain = |owner: &Owner| hinders(host, owner);
         // The host also waits while an event delays the detection at the other end.
-        let detection = self.detection(other, [first.from, last.to]);
+        let detection =
+            if hindered.is_empty() { Vec::new() } else { self.detection(other, [first.from, last.to]) };
         let delays = |owner: Owner| divide(owner.clone(), &hinders(other, &owner));
         let delayed: Vec<_> = detection.into_iter().flat_map(delays).filter_map(link_edges).collect();
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away));

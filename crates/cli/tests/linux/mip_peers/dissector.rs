@@ -17,8 +17,8 @@ use wire::ipv4::{self, Header};
 use wire::{EtherType, Frame, Instant, Ipv4Addr, Mac, SocketAddrV4, WallTime, ethernet, udp};
 
 const SCRIPT: &str = include_str!("../../../../../tools/wireshark/route_optimization.lua");
-/// The user id of `nobody` in Debian, and the group id of `nogroup`.
-const NOBODY: u32 = 65534;
+/// The number of the user and of the group without rights in Debian.
+const NO_RIGHTS: u32 = 65534;
 /// What tshark reads of each message, in this order.
 const FIELDS: [&str; 18] = [
     "type",
@@ -158,10 +158,10 @@ fn read(capture: &Path, filter: &str) -> Option<Vec<String>> {
     let mut command = Command::new("tshark");
     command.stdin(fs::File::open(capture).unwrap()).args(["-n", "-r", "-", "-X"]);
     command.arg(format!("lua_script:{}", script.path().display())).args(&words);
-    // As root, Wireshark 4.4 runs no Lua scripts. So tshark runs as the user `nobody`. That user cannot read the home folder of
-    // root, so tshark gets a home folder that does not exist.
+    // Wireshark 4.4 runs no Lua scripts for root. So tshark runs as a user without rights. This user cannot read the home folder
+    // of root, so tshark gets a home folder that does not exist.
     if is_root() {
-        command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
+        command.uid(NO_RIGHTS).gid(NO_RIGHTS).env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
     }
     Some(tshark::run(&mut command)?.lines().map(str::to_owned).collect())
 }
