@@ -23,7 +23,7 @@ const GUTTER: f64 = 24.0;
 /// The height of a row of labels, in pixels.
 const ROW: f64 = 14.0;
 /// The largest number of rows of labels above a panel.
-const ROWS: usize = 3;
+const ROWS: usize = 4;
 /// The largest number of windows that are drawn.
 const WINDOWS: usize = 12;
 /// Peaks above this multiple of the 95th percentile are cut off, in a panel that cuts off peaks.
@@ -254,35 +254,56 @@ impl TimeFigure {
         lines.count() - self.labels(block).len()
     }
 
-    /// Returns the labels in a block that have room. No label covers data, another label, the line that leads to one placed before,
-    /// or the edge.
+    /// Returns the labels in a block that have room. No label covers data, another label, the line that leads to one, or the edge.
     ///
-    /// The label of the block's own handoff is placed first, and then the others from right to left: so the line of a label only
-    /// crosses that of the own handoff, if any.
+    /// The labels are placed from right to left, to the right of their lines if there is room, and once more from left to right, to the
+    /// left of their lines; then in both ways with the block's own handoff first. The first way with the label of the own handoff
+    /// that places the most labels is taken.
     fn labels(&self, block: &Block<'_>) -> Vec<Label<'_>> {
-        let right = block.left + block.width;
-        let mut order: Vec<usize> = (0..self.handoffs.len()).rev().collect();
         let own = block.window.map(|window| window.handoff);
-        order.sort_by_key(|place| Some(*place) != own);
+        let own_text = own.and_then(|own| self.handoffs.get(own)).map(|(_, text)| text.as_str());
+        let from_the_right: Vec<usize> = (0..self.handoffs.len()).rev().collect();
+        let from_the_left: Vec<usize> = (0..self.handoffs.len()).collect();
+        let ways =
+            [(from_the_right, [Anchor::Start, Anchor::End]), (from_the_left, [Anchor::End, Anchor::Start])];
+        let own_first = ways.clone().map(|(mut order, anchors)| {
+            order.sort_by_key(|place| Some(*place) != own);
+            (order, anchors)
+        });
+        let placed =
+            ways.into_iter().chain(own_first).map(|(order, anchors)| self.placed(block, &order, anchors));
+        let merit =
+            |labels: &Vec<Label<'_>>| (labels.iter().any(|label| Some(label.text) == own_text), labels.len());
+        // Of equal ways, `max_by_key` returns the last.
+        placed.rev().max_by_key(merit).unwrap_or_default()
+    }
+
+    /// Places the labels of these handoffs in a block, in this order, each with the first of two anchors that has room, in the
+    /// lowest row. Leaves out the labels without room.
+    fn placed(&self, block: &Block<'_>, order: &[usize], anchors: [Anchor; 2]) -> Vec<Label<'_>> {
+        let right = block.left + block.width;
         let mut taken: [Vec<[f64; 2]>; ROWS] = Default::default();
         let mut labels = Vec::new();
-        for (at, text) in order.into_iter().filter_map(|place| self.handoffs.get(place)) {
+        for (at, text) in order.iter().filter_map(|place| self.handoffs.get(*place)) {
             if !block.x.contains(at.as_secs_f64()) {
                 continue;
             }
             let x = block.left + block.width * block.x.share(at.as_secs_f64());
             // Bold text is wider than the estimate for regular text.
             let width = crate::svg::text_width(text, SMALL) * 1.1 + 6.0;
-            let (anchor, span) = if x + width > right {
-                (Anchor::End, [x - width, x])
-            } else {
-                (Anchor::Start, [x, x + width])
+            let span_of = |anchor| if anchor == Anchor::End { [x - width, x] } else { [x, x + width] };
+            let is_free = |row: usize, [left, right]: [f64; 2]| {
+                taken.get(row).is_none_or(|row| row.iter().all(|[from, to]| right <= *from || *to <= left))
             };
-            let is_free =
-                |row: &Vec<[f64; 2]>| row.iter().all(|[from, to]| span[1] <= *from || *to <= span[0]);
-            let Some(row) = taken.iter().position(is_free) else { continue };
+            let has_room = |row: usize, anchor: Anchor| {
+                let span = span_of(anchor);
+                let is_inside = block.left <= span[0] && span[1] <= right;
+                is_inside && is_free(row, span) && (0..row).all(|below| is_free(below, [x, x]))
+            };
+            let mut places = anchors.into_iter().flat_map(|anchor| (0..ROWS).map(move |row| (row, anchor)));
+            let Some((row, anchor)) = places.find(|(row, anchor)| has_room(*row, *anchor)) else { continue };
             for (below, spans) in taken.iter_mut().enumerate().take(row + 1) {
-                spans.push(if below == row { span } else { [x, x] });
+                spans.push(if below == row { span_of(anchor) } else { [x, x] });
             }
             labels.push(Label { x, row, anchor, text });
         }
@@ -535,28 +556,62 @@ mod tests {
         );
     }
 
+    /// Returns a figure of a run of `until` ms with these events.
+    fn with_events(events: &[(u64, &str)], until: u64) -> TimeFigure {
+        let at = Instant::from_millis;
+        TimeFigure {
+            title: String::new(),
+            panels: Vec::new(),
+            handoffs: events.iter().map(|(ms, name)| (at(*ms), (*name).to_owned())).collect(),
+            until: at(until),
+            windows: Vec::new(),
+            caption: String::new(),
+        }
+    }
+
+    /// Returns the row of each label in a panel with `width` pixels that shows the whole run. Asserts that no line leads through a label.
+    fn rows(figure: &TimeFigure, width: f64) -> Vec<(&str, usize)> {
+        let x = Range { lo: 0.0, hi: figure.until.as_secs_f64() };
+        let block = Block { left: 0.0, width, height: 100.0, x, ticks: 10, window: None };
+        let labels = figure.labels(&block);
+        for label in &labels {
+            let wide = crate::svg::text_width(label.text, SMALL);
+            let span = if label.anchor == Anchor::End {
+                [label.x - wide, label.x]
+            } else {
+                [label.x, label.x + wide]
+            };
+            let crosses =
+                |other: &&Label<'_>| other.row >= label.row && span[0] < other.x && other.x < span[1];
+            let crossing = labels.iter().find(crosses).map(|other| other.text);
+            assert_eq!(crossing, None, "a line leads through the label {}", label.text);
+            assert!(0.0 <= span[0] && span[1] <= width, "{} covers the edge", label.text);
+        }
+        let mut rows: Vec<(&str, usize)> = labels.iter().map(|label| (label.text, label.row)).collect();
+        rows.sort_unstable();
+        rows
+    }
+
     /// Three events, the last of which is below the labels of the others: its line ends below them.
     #[test]
     fn no_line_crosses_the_label_of_another() {
-        let at = Instant::from_millis;
-        let handoffs: Vec<(Instant, String)> =
-            [(6470, "Dump Reg"), (6470, "Start Reg"), (6980, "Finish Reg")]
-                .map(|(ms, name)| (at(ms), name.to_owned()))
-                .into();
-        let figure = TimeFigure {
-            title: String::new(),
-            panels: Vec::new(),
-            handoffs,
-            until: at(9700),
-            windows: Vec::new(),
-            caption: String::new(),
-        };
-        let x = Range { lo: 0.0, hi: 9.7 };
-        let block = Block { left: 0.0, width: 1200.0, height: 100.0, x, ticks: 10, window: None };
-        let mut rows: Vec<(&str, usize)> =
-            figure.labels(&block).iter().map(|label| (label.text, label.row)).collect();
-        rows.sort_unstable();
-        assert_eq!(rows, [("Dump Reg", 2), ("Finish Reg", 0), ("Start Reg", 1)]);
+        let figure = with_events(&[(6470, "Dump Reg"), (6470, "Start Reg"), (6980, "Finish Reg")], 9700);
+        assert_eq!(rows(&figure, 1200.0), [("Dump Reg", 2), ("Finish Reg", 0), ("Start Reg", 1)]);
+    }
+
+    /// Without room to the right of the last line, all labels are to the left of their lines, the first one in the lowest row.
+    #[test]
+    fn labels_near_the_right_edge_are_from_the_right_of_their_lines() {
+        let events =
+            [(6470, "Dump Reg"), (6470, "Start Reg"), (6726, "kept packet sent"), (6980, "Finish Reg")];
+        let figure = with_events(&events, 7440);
+        let expected = [("Dump Reg", 0), ("Finish Reg", 3), ("Start Reg", 1), ("kept packet sent", 2)];
+        assert_eq!(rows(&figure, 910.0), expected);
+        for until in (7000..9700).step_by(50) {
+            for width in [450.0, 910.0, 1200.0] {
+                rows(&with_events(&events, until), width);
+            }
+        }
     }
 
     #[test]
