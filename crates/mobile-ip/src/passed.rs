@@ -33,7 +33,7 @@ impl Name {
 #[derive(Clone, Copy, Debug)]
 struct Sighting {
     packet: Name,
-    /// Its largest time to live.
+    /// Its last time to live.
     ttl: u8,
     at: Instant,
 }
@@ -44,7 +44,8 @@ pub(crate) struct Passed(Vec<[Option<Sighting>; PLACES]>);
 
 impl Passed {
     /// Returns whether this packet was seen before with a larger time to live, and notes the packet. Only packets with the same
-    /// `entry` are compared. Equal UDP datagrams with the identification 0 cannot be told apart: they count as one packet.
+    /// `entry` are compared. Equal UDP datagrams with the identification 0 cannot be told apart: they count as one packet. So each one
+    /// is compared with the last one only. Otherwise, a forged one with a large time to live would stop all later ones.
     pub(crate) fn has_come_back(&mut self, now: Instant, entry: Ipv4Addr, packet: &[u8], ttl: u8) -> bool {
         if self.0.is_empty() {
             self.0 = vec![[None; PLACES]; GROUPS];
@@ -55,7 +56,8 @@ impl Passed {
         let is_old = |place: &Option<Sighting>| place.is_none_or(|before| now >= before.at + AGE);
         let same = group.iter().position(|place| place.is_some_and(|before| before.packet == id));
         let before = same.and_then(|at| *group.get(at)?).filter(|before| now < before.at + AGE);
-        if before.is_some_and(|before| ttl < before.ttl) {
+        let is_back = before.is_some_and(|before| ttl < before.ttl);
+        if is_back && number != 0 {
             return true;
         }
         let random = || (mixed(id.packet.0 ^ u64::from(ttl)) >> 32) as usize % PLACES;
@@ -63,7 +65,7 @@ impl Passed {
         if let Some(place) = group.get_mut(at) {
             *place = Some(Sighting { packet: id, ttl, at: now });
         }
-        false
+        is_back
     }
 }
 
@@ -98,6 +100,22 @@ mod tests {
             });
         }
         f64::from(forwarded) / f64::from(count)
+    }
+
+    /// Equal datagrams with the identification 0 follow a forged one with a large time to live: one of them is taken for it. With another
+    /// identification, the forged one is another packet. One that circles is found each time.
+    #[test]
+    fn a_forged_packet_stops_one_equal_datagram() {
+        for (id, expected) in [(0, [true, false, false]), (7, [true, true, true])] {
+            let mut passed = Passed::default();
+            let whole = packet(1);
+            let (header, payload) = Header::parse(&whole).unwrap();
+            let bytes = Header { id, ..header }.emit(payload);
+            let mut comes_back = |ttl| passed.has_come_back(Instant::ZERO, ANY, &bytes, ttl);
+            assert!(!comes_back(250));
+            assert_eq!([62, 62, 62].map(&mut comes_back), expected, "{id}");
+            assert!(comes_back(60), "{id}");
+        }
     }
 
     #[test]

@@ -7,7 +7,8 @@ use crate::encapsulation::{self, ALTERNATES};
 use crate::home_agents::HomeAgents;
 use crate::mark::MobileIpEvent;
 use crate::message::{
-    Asks, Association, Between, Code, Extension, KeyScope, PORT, Reply, Request, RequestFlags, datagram,
+    Acknowledge, Asks, Association, Between, Code, Extension, KeyScope, PORT, Reply, Request, RequestFlags,
+    datagram,
 };
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
@@ -227,6 +228,16 @@ impl Registrar {
     /// Returns the association with a foreign agent for a smooth handoff: the configured one, or else the distributed key.
     fn association_with(&self, agent: Ipv4Addr) -> Option<&Association> {
         self.foreign_agents.first(agent).or_else(|| self.keys.with(agent))
+    }
+
+    /// Ends the smooth handoff that a previous agent has answered. The agent has the key of the Binding Update, if that is a distributed
+    /// one: the answer is authentic. Fails with the reason to drop the message.
+    pub(crate) fn acknowledged(&mut self, previous: Ipv4Addr, message: &Acknowledge) -> Result<(), Reason> {
+        let association = self.unacknowledged.acknowledged(previous, message, &self.smooth.numbers)?;
+        if self.foreign_agents.first(previous).is_none() {
+            self.keys.confirm(previous, association);
+        }
+        Ok(())
     }
 
     /// Returns the smooth handoffs that previous agents have not acknowledged.

@@ -52,8 +52,9 @@ pub(crate) struct AgentKeys {
     pub(crate) held: Option<(Ipv4Addr, Association)>,
     /// The last other agent that got a request, with the key of that request: the home agent may have accepted it.
     pub(crate) asked: Option<(Ipv4Addr, Association)>,
-    /// The last agents before that of the registration, the oldest first, each with the key of the last request accepted there; at
-    /// most [`LEFT`]. If the mobile node returns to one of them, the agent may still have this key.
+    /// The last agents before that of the registration, the oldest first, each with the key of the last request accepted there, or of
+    /// the last Binding Update that it has acknowledged; at most [`LEFT`]. If the mobile node returns to one of them, the agent
+    /// may still have this key.
     left: Vec<(Ipv4Addr, Association)>,
 }
 
@@ -64,7 +65,7 @@ impl AgentKeys {
         all.find(|(own, _)| *own == agent).map(|(_, key)| key)
     }
 
-    /// Returns the last key of an accepted registration with an agent; `None` if there is none.
+    /// Returns the last key that an agent is known to have had; `None` if there is none.
     pub(crate) fn accepted(&self, agent: Ipv4Addr) -> Option<&Association> {
         let mut all = self.held.iter().chain(self.left.iter().rev());
         all.find(|(own, _)| *own == agent).map(|(_, key)| key)
@@ -74,13 +75,25 @@ impl AgentKeys {
     pub(crate) fn hold(&mut self, held: Option<(Ipv4Addr, Association)>) {
         let before = std::mem::replace(&mut self.held, held);
         self.asked = None;
-        if let Some(before) = before {
-            self.left.retain(|(own, _)| *own != before.0);
-            if self.left.len() >= LEFT {
-                self.left.remove(0);
-            }
-            self.left.push(before);
+        if let Some((agent, key)) = before {
+            self.remember(agent, key);
         }
+    }
+
+    /// Records the key of a Binding Update that an agent has acknowledged: this agent has the key, and no earlier one.
+    pub(crate) fn confirm(&mut self, agent: Ipv4Addr, key: Association) {
+        match self.held.as_mut().filter(|(own, _)| *own == agent) {
+            Some((_, held)) => *held = key,
+            None => self.remember(agent, key),
+        }
+    }
+
+    fn remember(&mut self, agent: Ipv4Addr, key: Association) {
+        self.left.retain(|(own, _)| *own != agent);
+        if self.left.len() >= LEFT {
+            self.left.remove(0);
+        }
+        self.left.push((agent, key));
     }
 }
 
@@ -124,6 +137,21 @@ impl UnacknowledgedUpdates {
     /// Forgets the handoff from an agent: the mobile node is back, or the agent has acknowledged it.
     pub(crate) fn end(&mut self, agent: Ipv4Addr) {
         self.0.retain(|entry| entry.previous != agent);
+    }
+
+    /// Ends the handoff from an agent that has acknowledged it. Returns the association of the acknowledged Binding Update. Fails with
+    /// the reason to drop the message.
+    pub(crate) fn acknowledged(
+        &mut self,
+        agent: Ipv4Addr,
+        message: &Acknowledge,
+        numbers: &Numbers,
+    ) -> Result<Association, Reason> {
+        let update = self.of(agent).ok_or(STALE_ACKNOWLEDGE)?;
+        update.acknowledged(message, numbers)?;
+        let association = update.association.clone();
+        self.end(agent);
+        Ok(association)
     }
 
     /// Forgets the handoffs from agents that do not forward packets any more.
@@ -347,6 +375,23 @@ mod tests {
         assert_eq!(waiting(&updates), [6, 7].map(agent), "the others forward nothing any more");
         moves(&mut updates, 65_000, 5, None);
         assert_eq!(waiting(&updates), [agent(5)], "at home");
+    }
+
+    /// An agent that answers a Binding Update has the key of this Update, also if no registration was accepted there. Its earlier key is
+    /// of no use.
+    #[test]
+    fn the_key_of_an_answered_update_is_that_of_the_agent() {
+        let key = |spi| Association { spi, algorithm: Algorithm::HmacSha256, key: auth::Key::new([1; 16]) };
+        let mut keys = AgentKeys::default();
+        keys.hold(Some((agent(1), key(1))));
+        let spi = |keys: &AgentKeys, number| keys.accepted(agent(number)).map(|key| key.spi);
+        keys.asked = Some((agent(2), key(2)));
+        assert_eq!([1, 2].map(|number| spi(&keys, number)), [Some(1), None]);
+        keys.confirm(agent(2), key(2));
+        assert_eq!([1, 2].map(|number| spi(&keys, number)), [Some(1), Some(2)]);
+        keys.confirm(agent(1), key(3));
+        keys.hold(Some((agent(4), key(4))));
+        assert_eq!([1, 2, 4].map(|number| spi(&keys, number)), [Some(3), Some(2), Some(4)]);
     }
 
     /// The agent has refused the first of two Binding Updates, or its answer is about another mobile node: it can still accept the

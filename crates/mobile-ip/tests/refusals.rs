@@ -20,6 +20,8 @@ mod limits;
 mod mobile_node_alone;
 #[path = "refusals/order.rs"]
 mod order;
+#[path = "refusals/other_home_agents.rs"]
+mod other_home_agents;
 #[path = "refusals/registration.rs"]
 mod registration;
 #[path = "refusals/two_agents.rs"]

@@ -35,7 +35,8 @@ pub(super) const IMPLAUSIBLE_PREVIOUS_AGENT: Reason = Reason("implausible_previo
 /// address. It is only counted, because the request is relayed.
 pub(super) const TOO_MANY_UPDATES: Reason = Reason("too_many_updates");
 /// The reason not to deliver packets before the registration is accepted: the request has no proof, and the mobile node visits
-/// this agent, has left it, or is claimed by another link address too. Or too many such requests wait. It is only counted.
+/// this agent, has left it, or is claimed by another link address too. A visit counts if its home agent is as trusted as that of
+/// the request. Or too many such requests wait. It is only counted.
 pub(super) const NO_EARLY_DELIVERY: Reason = Reason("no_early_delivery");
 /// The reason to drop a packet for a pending visitor out of a tunnel: the request waits for its reply, and the mobile node
 /// has received [`EARLY`] packets since.
@@ -81,7 +82,7 @@ pub(super) struct Arrival {
 #[derive(Debug)]
 pub(super) struct Claim {
     mac: Mac,
-    /// The agents that it has named. Before the registration is accepted, only the first one counts.
+    /// The agents that it has named. Without a proof, only the first one counts before the registration is accepted.
     pub(super) sources: Sources,
     /// The request that waits for its reply.
     waits: RequestKey,
@@ -93,7 +94,29 @@ pub(super) struct Claim {
     left: u32,
     /// Whether the request had a correct Mobile-Foreign Authentication, and was no replay of an earlier one.
     pub(super) is_proven: bool,
+    /// Whether the home agent has denied the request. Then a corrected one may have an earlier Identification.
+    is_denied: bool,
     ends: Instant,
+}
+
+impl Claim {
+    const fn visit(&self, host: Ipv4Addr) -> Visit {
+        (host, self.home_agent)
+    }
+
+    /// Returns the Identification of an authenticated request of this visit that was not denied; `None` if this is another one.
+    pub(super) fn proves(&self, visit: Visit) -> Option<u64> {
+        let is_it = self.is_proven && !self.is_denied && self.home_agent == visit.1;
+        is_it.then_some(self.identification)
+    }
+}
+
+/// What happens with a packet out of a tunnel of another agent.
+enum Judged {
+    /// It is delivered to this link address, for this visit.
+    IsHere(Visit, Mac),
+    /// It is forwarded, because the mobile node has left.
+    HasLeft(Visit),
 }
 
 /// Returns whether `entry` is one of these agents at `now`.
@@ -116,20 +139,20 @@ fn merged(now: Instant, all: impl Iterator<Item = (Ipv4Addr, Instant)>) -> Sourc
 /// The state of smooth handoffs at one foreign agent.
 #[derive(Debug)]
 pub(super) struct Handoffs {
-    /// The registered mobile nodes that came from another agent, by home address.
-    pub(super) arrivals: BTreeMap<Ipv4Addr, Arrival>,
+    /// The registered mobile nodes that came from another agent.
+    pub(super) arrivals: BTreeMap<Visit, Arrival>,
     /// The last claim about each mobile node, by home address. If it has no proof, the mobile node neither visits this agent nor
-    /// has left it.
+    /// has left it, with a home agent that is as trusted.
     pub(super) claims: BTreeMap<Ipv4Addr, Claim>,
-    /// When an arrival or a claim ends, by home address.
+    /// When the first arrival or the claim of a mobile node ends, by home address.
     pub(super) ending: Expiry<Ipv4Addr>,
     /// The classes with a route by which this role gets the packets for a mobile node out of tunnels of other agents.
     watched: BTreeMap<Ipv4Addr, BTreeSet<Class>>,
     /// The mobile nodes that left to another agent.
     pub(super) departures: BTreeMap<Visit, Departure>,
-    /// The mobile nodes that have left, and to which no packets are forwarded, by home address: the Identification of the Binding
-    /// Update, and until when it is remembered.
-    pub(super) gone: BTreeMap<Ipv4Addr, (u64, Instant)>,
+    /// The mobile nodes that have left, and to which no packets are forwarded: the Identification of the Binding Update, and until when
+    /// it is remembered.
+    pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
     updates_of: PerSecond<Ipv4Addr>,
@@ -186,11 +209,11 @@ impl Default for Handoffs {
 }
 
 impl Handoffs {
-    /// Sets when the first of the arrival and the claim of a mobile node ends.
+    /// Sets when the first of the arrivals and the claim of a mobile node ends.
     fn rearm(&mut self, host: Ipv4Addr) {
-        let arrival = self.arrivals.get(&host).map(|arrival| arrival.ends);
+        let arrivals = of_host(&self.arrivals, host).map(|(_, arrival)| arrival.ends);
         let claim = self.claims.get(&host).map(|claim| claim.ends);
-        match arrival.into_iter().chain(claim).min() {
+        match arrivals.chain(claim).min() {
             Some(first) => self.ending.set(host, first),
             None => self.ending.stop(host),
         }
@@ -276,33 +299,31 @@ impl ForeignAgent {
         (named, is_proven): ((Ipv4Addr, Instant), bool),
         out: &mut Outbox,
     ) {
-        let host = pending.request.home;
-        let known = self.handoffs.claims.get(&host).filter(|known| now < known.ends);
-        let is_taken = known.is_some_and(|known| known.mac != pending.mac || known.is_proven);
-        let has_place = known.is_some();
-        let may = is_proven
-            || (!is_taken && !self.is_known(now, host) && (has_place || self.has_place_for_claim(out)));
-        if !may {
-            // If another one claims the mobile node, neither gets packets before the home agent has accepted its request.
-            if let Some(known) = self.handoffs.claims.get_mut(&host).filter(|known| !known.is_proven) {
-                known.left = 0;
-            }
+        let visit = (pending.request.home, pending.request.home_agent);
+        let host = visit.0;
+        if !is_proven && !self.may_claim(now, pending.mac, visit, out) {
             return self.refused.count(NO_EARLY_DELIVERY);
         }
         let known = self.handoffs.claims.get(&host);
         let known = known.filter(|known| now < known.ends && known.mac == pending.mac);
-        let claimed = known.map(|known| &known.sources).into_iter();
-        let arrived = self.handoffs.arrivals.get(&host).map(|arrival| &arrival.sources);
-        let left = of_host(&self.handoffs.departures, host).map(|(_, departure)| &departure.sources);
+        let as_trusted = known.filter(|known| self.is_trusted(known.visit(host)) >= self.is_trusted(visit));
+        let rest = as_trusted.map_or(EARLY, |known| known.left);
+        let known = known.filter(|known| known.visit(host) == visit);
+        // Another host can have sent the requests without a proof.
+        let claimed =
+            known.filter(|known| known.is_proven || !is_proven).map(|known| &known.sources).into_iter();
+        let arrived = self.handoffs.arrivals.get(&visit).map(|arrival| &arrival.sources);
+        let left = self.handoffs.departures.get(&visit).map(|departure| &departure.sources);
         let earlier = claimed.chain(arrived).chain(left).flatten().copied();
         let claim = Claim {
             mac: pending.mac,
             sources: merged(now, std::iter::once(named).chain(earlier)),
             waits: (host, low(pending.request.identification)),
-            home_agent: pending.request.home_agent,
+            home_agent: visit.1,
             identification: pending.request.identification,
-            left: known.map_or(EARLY, |known| known.left),
+            left: rest,
             is_proven,
+            is_denied: false,
             ends: now + self.patience(&pending.request).min(EARLY_TIME),
         };
         self.handoffs.claims.insert(host, claim);
@@ -310,18 +331,48 @@ impl ForeignAgent {
         self.watch_tunnels(host, out);
     }
 
-    /// Returns whether a mobile node visits this agent, or has left it by a Binding Update.
-    fn is_known(&self, now: Instant, host: Ipv4Addr) -> bool {
-        of_host(&self.visitors, host).next().is_some()
-            || of_host(&self.handoffs.departures, host).next().is_some()
-            || self.gone(now, host).is_some()
+    /// Returns whether a request without a proof may claim a mobile node. If another link address claims it too, and its home agent is
+    /// not less trusted, neither gets packets before the home agent has accepted its request.
+    fn may_claim(&mut self, now: Instant, mac: Mac, visit: Visit, out: &mut Outbox) -> bool {
+        let is_trusted = self.is_trusted(visit);
+        let is_known = self.is_known(now, visit);
+        let known = self.handoffs.claims.get(&visit.0).filter(|known| now < known.ends);
+        let Some(known) = known else { return !is_known && self.has_place_for_claim(out) };
+        let was_trusted = self.is_trusted(known.visit(visit.0));
+        let is_taken =
+            known.is_proven || is_trusted < was_trusted || (known.mac != mac && is_trusted == was_trusted);
+        let is_denied = is_taken || is_known;
+        if is_denied
+            && is_trusted >= was_trusted
+            && let Some(known) = self.handoffs.claims.get_mut(&visit.0).filter(|known| !known.is_proven)
+        {
+            known.left = 0;
+        }
+        !is_denied
     }
 
-    /// Returns the Identification of the Binding Update by which a mobile node has left, and has asked to forward nothing; `None` if
-    /// there is none.
-    fn gone(&self, now: Instant, host: Ipv4Addr) -> Option<u64> {
-        let (identification, until) = self.handoffs.gone.get(&host)?;
-        (now < *until).then_some(*identification)
+    /// Returns whether the home agent of a visit, or the mobile node, has an association with this agent. Any host can be a home agent
+    /// without an association, also for the home address of a mobile node of another one.
+    fn is_trusted(&self, (host, home_agent): Visit) -> bool {
+        self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some()
+    }
+
+    /// Returns whether the mobile node of a visit visits this agent, or has left it by a Binding Update. Visits with another home agent
+    /// count too, unless it is less trusted.
+    fn is_known(&self, now: Instant, visit: Visit) -> bool {
+        let is_trusted = self.is_trusted(visit);
+        let visits = of_host(&self.visitors, visit.0).map(|(other, _)| other);
+        let left = of_host(&self.handoffs.departures, visit.0).map(|(other, _)| other);
+        let gone = of_host(&self.handoffs.gone, visit.0).filter(|(_, (_, until))| now < *until);
+        let mut all = visits.chain(left).chain(gone.map(|(other, _)| other));
+        all.any(|other| self.is_trusted(other) >= is_trusted)
+    }
+
+    /// Returns whether the mobile node of a visit has sent a message with this Identification after the Binding Update by which it has
+    /// left, if it has asked to forward nothing.
+    pub(super) fn is_after_departure(&self, visit: Visit, identification: u64) -> bool {
+        let gone = self.handoffs.gone.get(&visit);
+        gone.is_none_or(|(known, _)| ntp_distance(identification, *known) > 0)
     }
 
     /// Returns whether there is a place for another claim without a proof. If all are taken, those whose requests do not wait any
@@ -350,15 +401,18 @@ impl ForeignAgent {
     /// seems to be earlier is then treated as one without an authentication.
     fn is_latest(&self, now: Instant, request: &Request) -> bool {
         let host = request.home;
-        let visits = of_host(&self.visitors, host).map(|(_, visitor)| visitor.identification);
-        let left = of_host(&self.handoffs.departures, host).map(|(_, departure)| departure.identification);
-        let claimed = self.handoffs.claims.get(&host).filter(|claim| claim.is_proven);
-        let claimed = claimed.map(|claim| claim.identification);
-        visits
-            .chain(left)
-            .chain(self.gone(now, host))
-            .chain(claimed)
-            .all(|known| ntp_distance(request.identification, known) > 0)
+        // A configured association is the same for all home agents. A distributed key is valid for one of them.
+        let is_configured = self.mobile_nodes.first(host).is_some();
+        let is_own = |visit: &Visit| is_configured || visit.1 == request.home_agent;
+        let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visit, visitor.identification));
+        let left = of_host(&self.handoffs.departures, host);
+        let left = left.map(|(visit, departure)| (visit, departure.identification));
+        let gone = of_host(&self.handoffs.gone, host).filter(|(_, (_, until))| now < *until);
+        let gone = gone.map(|(visit, (identification, _))| (visit, *identification));
+        let claimed = self.handoffs.claims.get(&host);
+        let claimed = claimed.and_then(|it| Some((it.visit(host), it.proves(it.visit(host))?)));
+        let mut all = visits.chain(left).chain(gone).chain(claimed).filter(|(visit, _)| is_own(visit));
+        all.all(|(_, known)| ntp_distance(request.identification, known) > 0)
     }
 
     /// Records that a registration is accepted, with `lifetime` 0 if it ends the visit. Packets of the agents that the mobile
@@ -366,23 +420,25 @@ impl ForeignAgent {
     pub(super) fn arrived(&mut self, now: Instant, pending: &Pending, lifetime: u16, out: &mut Outbox) {
         let Pending { mac, ref request, .. } = *pending;
         let host = request.home;
+        let visit = (host, request.home_agent);
         let named = self.named_by(pending).filter(|_| self.config.smooth_handoff && lifetime != 0);
         let handoffs = &mut self.handoffs;
-        let before = handoffs.arrivals.remove(&host);
-        let claim = handoffs.claims.get(&host);
+        let before = handoffs.arrivals.remove(&visit);
+        let claim = handoffs.claims.get(&host).filter(|claim| claim.visit(host) == visit);
         if named.is_none() && before.is_none() && claim.is_none() {
             return;
         }
         let claimed = claim.filter(|claim| claim.mac == mac).map(|claim| claim.sources.clone());
         let is_later = |claim: &Claim| ntp_distance(claim.identification, request.identification) > 0;
-        if claim.is_some_and(|claim| !claim.is_proven || !is_later(claim)) {
+        if claim.is_some_and(|claim| claim.proves(visit).is_none() || !is_later(claim)) {
             handoffs.claims.remove(&host);
         }
         let before = before.filter(|before| before.mac == mac).map(|before| before.sources);
-        let all = claimed.into_iter().flatten().chain(named).chain(before.into_iter().flatten());
+        // Another host can have sent the requests without a proof: what this one has named comes first.
+        let all = named.into_iter().chain([claimed, before].into_iter().flatten().flatten());
         let sources = merged(now, all.filter(|_| lifetime != 0));
         if let Some(ends) = sources.iter().map(|(_, until)| *until).max() {
-            handoffs.arrivals.insert(host, Arrival { mac, sources, ends });
+            handoffs.arrivals.insert(visit, Arrival { mac, sources, ends });
         }
         handoffs.rearm(host);
         self.watch_tunnels(host, out);
@@ -392,11 +448,11 @@ impl ForeignAgent {
     /// source is checked by [`Self::out_of_tunnel`], because the route applies to any source.
     pub(super) fn watch_tunnels(&mut self, host: Ipv4Addr, out: &mut Outbox) {
         let handoffs = &self.handoffs;
-        let arrival = handoffs.arrivals.get(&host).map(|arrival| arrival.ends);
+        let arrivals = of_host(&handoffs.arrivals, host).map(|(_, arrival)| arrival.ends);
         let claim = handoffs.claims.get(&host).map(|claim| claim.ends);
         let left = of_host(&handoffs.departures, host);
         let sources_left = left.filter(|(_, departure)| !departure.sources.is_empty());
-        let ends = arrival.into_iter().chain(claim).chain(sources_left.map(|(_, left)| left.ends));
+        let ends = arrivals.chain(claim).chain(sources_left.map(|(_, left)| left.ends));
         let lifetime = ends.max().map(Lifetime::Until);
         let classes = if lifetime.is_some() { self.classes_of_agents(host) } else { BTreeSet::new() };
         let watched = classes.into_iter().zip(std::iter::repeat(lifetime));
@@ -436,27 +492,47 @@ impl ForeignAgent {
 
     /// Returns the route of packets out of tunnels of all hosts for a visitor, or for a mobile node that has left; `None` if the
     /// configuration does not permit such packets, or if there is neither. The home agents of two visitors may have given
-    /// them the same home address. Then one of them gets these packets.
+    /// them the same home address. Then the first one gets these packets ([`Self::ranked`]).
     fn direct_route(&self, host: Ipv4Addr) -> Option<Route> {
         if !self.config.direct_tunnels {
             return None;
         }
-        if let Some((visit, visitor)) = of_host(&self.visitors, host).next() {
-            let action = self.action_for(visit, visitor.mac);
-            return Some(Route::new(action, Lifetime::Until(visitor.ends)));
-        }
-        let mut left = of_host(&self.handoffs.departures, host);
-        left.next().map(|(_, departure)| Route::new(Action::Punt, Lifetime::Until(departure.ends)))
+        self.ranked(host).into_iter().find_map(|visit| {
+            if let Some(visitor) = self.visitors.get(&visit) {
+                let action = self.action_for(visit, visitor.mac);
+                return Some(Route::new(action, Lifetime::Until(visitor.ends)));
+            }
+            let departure = self.handoffs.departures.get(&visit)?;
+            Some(Route::new(Action::Punt, Lifetime::Until(departure.ends)))
+        })
+    }
+
+    /// Returns the visits of a mobile node that are recorded here, also those that it has left, and that of an authenticated request
+    /// that waits. First those with a trusted home agent, the latest first: the mobile node may have turned to another home agent. Then
+    /// the others, the earliest first: the later ones may be those of another host.
+    fn ranked(&self, host: Ipv4Addr) -> Vec<Visit> {
+        let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visitor.since, visit));
+        let left =
+            of_host(&self.handoffs.departures, host).map(|(visit, departure)| (departure.since, visit));
+        let claim = self.handoffs.claims.get(&host).filter(|claim| claim.is_proven);
+        let claimed = claim.map(|claim| (Instant::NEVER, claim.visit(host)));
+        let mut all: Vec<_> = visits.chain(left).chain(claimed).collect();
+        all.sort_unstable();
+        let (mut ranked, others): (Vec<Visit>, Vec<Visit>) =
+            all.into_iter().map(|(_, visit)| visit).partition(|visit| self.is_trusted(*visit));
+        ranked.reverse();
+        ranked.extend(others);
+        ranked
     }
 
     /// Returns the classes of packets out of tunnels of other agents for a mobile node: the class of unknown sources, and those
     /// of agents that are also home agents of visitors. The class of the mobile node's own home agent is one of them
     /// only while its authenticated request waits.
     fn classes_of_agents(&self, host: Ipv4Addr) -> BTreeSet<Class> {
-        let arrival = self.handoffs.arrivals.get(&host).map(|arrival| &arrival.sources);
+        let arrivals = of_host(&self.handoffs.arrivals, host).map(|(_, arrival)| &arrival.sources);
         let claim = self.handoffs.claims.get(&host);
         let left = of_host(&self.handoffs.departures, host).map(|(_, departure)| &departure.sources);
-        let named = arrival.into_iter().chain(claim.map(|claim| &claim.sources)).chain(left).flatten();
+        let named = arrivals.chain(claim.map(|claim| &claim.sources)).chain(left).flatten();
         let early = claim.filter(|claim| claim.is_proven).map(|claim| claim.home_agent);
         let sources = named.map(|(agent, _)| *agent).chain(early);
         let opened = sources
@@ -479,63 +555,83 @@ impl ForeignAgent {
         let (entry, _) = rx.tunnel.unwrap_or((Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED));
         let host = rx.header.dst;
         match self.judge_arrival(now, entry, host) {
-            Ok(Some(mac)) => {
+            Ok(Judged::IsHere(visit, mac)) => {
                 self.handoffs.delivered += 1;
-                self.deliver_in_order(now, self.visit_of(host, mac), mac, (rx, packet), out);
+                self.deliver_in_order(now, visit, mac, (rx, packet), out);
             }
-            Ok(None) => self.forward_departed(now, rx, entry, packet, out),
+            Ok(Judged::HasLeft(visit)) => self.forward_departed(now, visit, (rx, entry, packet), out),
             Err(NOT_A_VISITOR) if self.config.special_tunnels => self.send_back(now, rx, entry, packet, out),
             Err(reason) => self.refused.end(rx.iface, packet, Err(reason), out),
         }
     }
 
-    /// Returns the link address to which a packet for `host` out of a tunnel from `entry` is delivered. `None` if the mobile
-    /// node has left, and did not come back. Fails with the reason to drop the packet. A proven claim comes first, then what is
-    /// known from accepted registrations and Binding Updates.
-    fn judge_arrival(
-        &mut self,
-        now: Instant,
-        entry: Ipv4Addr,
-        host: Ipv4Addr,
-    ) -> Result<Option<Mac>, Reason> {
-        let has_left = of_host(&self.handoffs.departures, host).next().is_some();
-        let visitor = of_host(&self.visitors, host).next().map(|(_, visitor)| visitor.mac);
-        let arrival = self.handoffs.arrivals.get(&host).filter(|arrival| now < arrival.ends);
+    /// Judges a packet for `host` out of a tunnel from `entry`. Fails with the reason to drop the packet. What accepted registrations and
+    /// authentic messages have shown comes first, then a request without a proof.
+    fn judge_arrival(&mut self, now: Instant, entry: Ipv4Addr, host: Ipv4Addr) -> Result<Judged, Reason> {
+        let ranked = self.ranked(host);
+        if let Some(judged) = ranked.iter().find_map(|visit| self.judge_visit(now, entry, *visit)) {
+            return Ok(judged);
+        }
+        let is_recorded = of_host(&self.handoffs.arrivals, host).any(|(_, arrival)| now < arrival.ends)
+            || of_host(&self.handoffs.departures, host).next().is_some();
+        let claimed = self.handoffs.claims.get(&host).map(|claim| claim.visit(host));
+        let is_visited = claimed.is_some_and(|visit| self.is_known(now, visit));
         let claim = self.handoffs.claims.get_mut(&host).filter(|claim| now < claim.ends);
-        let unknown = if arrival.is_some() || claim.is_some() { NOT_PREVIOUS_AGENT } else { NOT_A_VISITOR };
-        let waits = claim.as_ref().is_some_and(|claim| self.waiting.get(claim.waits).is_some());
-        let is_new = !has_left && visitor.is_none();
-        let is_direct = self.config.direct_tunnels;
-        let is_claimed = |claim: &Claim| has_named(claim.sources.get(..1).unwrap_or_default(), now, entry);
-        // The home agent has accepted an authenticated request if it tunnels packets to this agent.
-        let is_early =
-            |claim: &Claim| is_claimed(claim) || is_new && (is_direct || entry == claim.home_agent);
-        if let Some(claim) = claim.as_ref().filter(|claim| waits && claim.is_proven && is_early(claim)) {
-            return Ok(Some(claim.mac));
-        }
-        if let Some(arrival) = arrival.filter(|arrival| has_named(&arrival.sources, now, entry)) {
-            return Ok(Some(arrival.mac));
-        }
-        if has_left {
-            return Ok(None);
-        }
-        if let Some(mac) = visitor.filter(|_| is_direct) {
-            return Ok(Some(mac));
-        }
-        let claim = claim.filter(|claim| is_claimed(claim)).ok_or(unknown)?;
-        if !waits {
+        let unknown = if is_recorded || claim.is_some() { NOT_PREVIOUS_AGENT } else { NOT_A_VISITOR };
+        let is_first = |claim: &Claim| has_named(claim.sources.get(..1).unwrap_or_default(), now, entry);
+        let claim = claim.filter(|claim| is_first(claim)).ok_or(unknown)?;
+        if self.waiting.get(claim.waits).is_none() {
             return Err(NOT_ACCEPTED);
+        }
+        if is_visited {
+            return Err(NOT_PREVIOUS_AGENT);
         }
         // Without a correct authentication, another host may have asked for the packets of the mobile node.
         claim.left = claim.left.checked_sub(1).ok_or(EARLY_LIMIT)?;
-        Ok(Some(claim.mac))
+        Ok(Judged::IsHere(claim.visit(host), claim.mac))
     }
 
-    /// Returns the visit of a mobile node from `mac`, or the one for which it has sent a request; `None` if there is neither.
-    fn visit_of(&self, host: Ipv4Addr, mac: Mac) -> Option<Visit> {
-        let own = of_host(&self.visitors, host).filter(|(_, visitor)| visitor.mac == mac);
-        let waits = self.waiting.of(host, mac).map(|(_, pending)| (host, pending.request.home_agent));
-        own.map(|(visit, _)| visit).chain(waits).next()
+    /// Judges a packet for the mobile node of one of its visits ([`Self::ranked`]); `None` if the packet is not for it. An authenticated
+    /// request that waits comes first, then an accepted registration, and then a Binding Update.
+    fn judge_visit(&self, now: Instant, entry: Ipv4Addr, visit: Visit) -> Option<Judged> {
+        let visitor = self.visitors.get(&visit);
+        let is_new = !self.handoffs.departures.contains_key(&visit) && visitor.is_none();
+        let is_direct = self.config.direct_tunnels;
+        let claim = self.handoffs.claims.get(&visit.0).filter(|claim| now < claim.ends && claim.is_proven);
+        let claim =
+            claim.filter(|claim| claim.visit(visit.0) == visit && self.waiting.get(claim.waits).is_some());
+        // The home agent has accepted an authenticated request if it tunnels packets to this agent.
+        let is_early = |claim: &&Claim| {
+            has_named(&claim.sources, now, entry) || is_new && (is_direct || entry == claim.home_agent)
+        };
+        if let Some(claim) = claim.filter(is_early) {
+            return Some(Judged::IsHere(visit, claim.mac));
+        }
+        let arrival = self.handoffs.arrivals.get(&visit).filter(|arrival| now < arrival.ends);
+        if let Some(arrival) = arrival.filter(|arrival| has_named(&arrival.sources, now, entry)) {
+            return Some(Judged::IsHere(visit, arrival.mac));
+        }
+        let left = self.handoffs.departures.get(&visit);
+        if left.is_some_and(|left| is_direct || has_named(&left.sources, now, entry)) {
+            return Some(Judged::HasLeft(visit));
+        }
+        visitor.filter(|_| is_direct).map(|visitor| Judged::IsHere(visit, visitor.mac))
+    }
+
+    /// Ends the claim of a visit. Returns the agents that it has named, if it was authenticated.
+    pub(super) fn end_claim(&mut self, visit: Visit) -> Option<Sources> {
+        let claim = self.handoffs.claims.get(&visit.0)?;
+        if claim.visit(visit.0) != visit {
+            return None;
+        }
+        self.handoffs.claims.remove(&visit.0).filter(|claim| claim.is_proven).map(|claim| claim.sources)
+    }
+
+    /// Records that the home agent has denied a request.
+    pub(super) fn deny_claim(&mut self, asked: RequestKey) {
+        if let Some(claim) = self.handoffs.claims.get_mut(&asked.0).filter(|claim| claim.waits == asked) {
+            claim.is_denied = true;
+        }
     }
 
     /// Ends the delivery of packets of previous agents when its time has passed. If the mobile node had left this agent, came
@@ -543,15 +639,15 @@ impl ForeignAgent {
     /// care-of address of before.
     pub(super) fn end_arrival(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         let handoffs = &mut self.handoffs;
-        if handoffs.arrivals.get(&host).is_some_and(|arrival| arrival.ends <= now) {
-            handoffs.arrivals.remove(&host);
-        }
+        let arrivals = of_host(&handoffs.arrivals, host).filter(|(_, arrival)| arrival.ends <= now);
+        let ended: Vec<Visit> = arrivals.map(|(visit, _)| visit).collect();
+        ended.iter().for_each(|visit| drop(handoffs.arrivals.remove(visit)));
         let has_ended = handoffs.claims.get(&host).is_some_and(|claim| claim.ends <= now);
         let claim = if has_ended { handoffs.claims.remove(&host) } else { None };
         handoffs.rearm(host);
         self.end_keeping_of_unaccepted(host, out);
         if let Some(claim) = claim.filter(|claim| claim.is_proven) {
-            self.end_older_departures(now, host, claim.identification, out);
+            self.end_older_departure(now, claim.visit(host), claim.identification, out);
         }
         self.watch_tunnels(host, out);
     }
@@ -559,7 +655,7 @@ impl ForeignAgent {
     /// Returns the state of smooth handoffs for the role's status.
     pub(super) fn handoffs_status(&self) -> Value {
         let handoffs = &self.handoffs;
-        let arrival = |host: &Ipv4Addr, sources: &Sources, state: &'static str, ends: Instant| {
+        let arrival = |host: Ipv4Addr, sources: &Sources, state: &'static str, ends: Instant| {
             let value = [
                 ("previous", sources.first().map_or(Value::None, |(agent, _)| (*agent).into())),
                 ("state", state.into()),
@@ -568,8 +664,9 @@ impl ForeignAgent {
             (host.to_string(), Value::map(value))
         };
         let registered = handoffs.arrivals.iter();
-        let registered = registered.map(|(host, it)| arrival(host, &it.sources, "registered", it.ends));
-        let pending = handoffs.claims.iter().map(|(host, it)| arrival(host, &it.sources, "pending", it.ends));
+        let registered = registered.map(|(visit, it)| arrival(visit.0, &it.sources, "registered", it.ends));
+        let pending = handoffs.claims.iter();
+        let pending = pending.map(|(host, it)| arrival(*host, &it.sources, "pending", it.ends));
         let departure = |((host, home_agent), departure): (&Visit, &Departure)| {
             let value = Value::map([
                 ("home_agent", Value::from(*home_agent)),

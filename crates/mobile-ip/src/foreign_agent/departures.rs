@@ -10,9 +10,7 @@
 
 use super::keeping::entry_of;
 use super::keys::Proof;
-use super::{
-    ForeignAgent, NOT_A_VISITOR, NOT_ADMITTED, NOT_PREVIOUS_AGENT, Sources, Visit, has_own_address, of_host,
-};
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_ADMITTED, Sources, Visit, has_own_address, of_host};
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
 use crate::message::{Acknowledge, Binding, BufferControl, RequestFlags, Status, Update, Warning};
@@ -111,8 +109,8 @@ impl ForeignAgent {
         let own = visits.chain(left).filter(|(visit, _)| proof.is_for(*visit));
         let last = own.reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })?;
         // The mobile node is back: its request is later than an update that it sent before.
-        let back = self.handoffs.claims.get(&host).filter(|claim| claim.is_proven);
-        let back = back.map(|claim| claim.identification).filter(|it| ntp_distance(*it, last.1) > 0);
+        let back = self.handoffs.claims.get(&host).and_then(|claim| claim.proves(last.0));
+        let back = back.filter(|it| ntp_distance(*it, last.1) > 0);
         Some((last.0, back.unwrap_or(last.1)))
     }
 
@@ -123,6 +121,7 @@ impl ForeignAgent {
         let all = waiting.filter(|pending| pending.request.lifetime != 0 && self.is_proven(pending));
         let all = all.map(|Pending { request, .. }| ((host, request.home_agent), request.identification));
         all.filter(|(visit, _)| proof.is_for(*visit))
+            .filter(|(visit, identification)| self.is_after_departure(*visit, *identification))
             .reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })
     }
 
@@ -160,9 +159,8 @@ impl ForeignAgent {
     ) {
         let host = visit.0;
         let before = self.handoffs.departures.remove(&visit);
-        let arrival = self.handoffs.arrivals.remove(&host).map(|arrival| arrival.sources);
-        let claim = self.handoffs.claims.remove(&host).filter(|claim| claim.is_proven);
-        let named = claim.map(|claim| claim.sources).or(arrival);
+        let arrival = self.handoffs.arrivals.remove(&visit).map(|arrival| arrival.sources);
+        let named = self.end_claim(visit).or(arrival);
         let sources = named.or_else(|| before.as_ref().map(|before| before.sources.clone()));
         let flags = RequestFlags::default()
             .with(RequestFlags::MINIMAL, update.minimal)
@@ -199,7 +197,7 @@ impl ForeignAgent {
             self.set_departure(visit, &departure, out);
         } else {
             self.handoffs.gone.retain(|_, (_, until)| now < *until);
-            self.handoffs.gone.insert(host, (identification, until));
+            self.handoffs.gone.insert(visit, (identification, until));
             if visitor.is_none() {
                 self.drop_departed(visit, out);
             }
@@ -306,47 +304,40 @@ impl ForeignAgent {
         self.close_unused(home_agent, out);
     }
 
-    /// Ends the forwarding for a mobile node that began before its message with this Identification.
-    pub(super) fn end_older_departures(
+    /// Ends the forwarding for a mobile node if it began before its message with this Identification.
+    pub(super) fn end_older_departure(
         &mut self,
         now: Instant,
-        host: Ipv4Addr,
+        visit: Visit,
         identification: u64,
         out: &mut Outbox,
     ) {
-        let all = of_host(&self.handoffs.departures, host);
-        let older = all.filter(|(_, departure)| ntp_distance(identification, departure.identification) > 0);
-        for visit in older.map(|(visit, _)| visit).collect::<Vec<_>>() {
+        let departure = self.handoffs.departures.get(&visit);
+        if departure.is_some_and(|known| ntp_distance(identification, known.identification) > 0) {
             self.end_departure(now, visit, out);
         }
     }
 
     /// Forwards a packet out of a tunnel of an earlier agent, or of another host, to the new care-of address of a mobile node
-    /// that has left.
+    /// that has left. `entry` is the source of the tunnel.
     pub(super) fn forward_departed(
         &mut self,
         now: Instant,
-        rx: Rx,
-        entry: Ipv4Addr,
-        packet: Packet,
+        (host, home_agent): Visit,
+        (rx, entry, packet): (Rx, Ipv4Addr, Packet),
         out: &mut Outbox,
     ) {
-        let host = rx.header.dst;
-        let first = of_host(&self.handoffs.departures, host).next();
-        let found = first.map(|((_, home_agent), departure)| (home_agent, departure.clone()));
+        let found = self.handoffs.departures.get(&(host, home_agent)).cloned();
         let is_source = |(agent, until): &(Ipv4Addr, Instant)| *agent == entry && now < *until;
-        let is_agent = found.as_ref().is_some_and(|(_, departure)| departure.sources.iter().any(is_source));
-        let judged = found.ok_or(NOT_A_VISITOR).and_then(|(home_agent, departure)| {
-            if !self.config.direct_tunnels && !is_agent {
-                return Err(NOT_PREVIOUS_AGENT);
-            }
+        let is_agent = found.as_ref().is_some_and(|departure| departure.sources.iter().any(is_source));
+        let judged = found.ok_or(NOT_A_VISITOR).and_then(|departure| {
             if departure.care_of == entry || self.has_come_back(now, &rx, &packet, is_agent) {
                 return Err(FORWARDING_LOOP);
             }
-            Ok((home_agent, self.encap_to(&departure)))
+            Ok(self.encap_to(&departure))
         });
         match judged {
-            Ok((home_agent, encap)) => {
+            Ok(encap) => {
                 self.handoffs.forwarded += 1;
                 // An earlier agent has no binding cache.
                 if !is_agent {

@@ -214,7 +214,7 @@ impl ForeignAgent {
     pub(super) fn punted(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
         let visit = rx.tunnel.map(|(entry, _)| (rx.header.dst, entry));
         if let Some((visit, mac)) = visit.and_then(|visit| Some((visit, self.visitors.get(&visit)?.mac))) {
-            return self.deliver_in_order(now, Some(visit), mac, (rx, packet), out);
+            return self.deliver_in_order(now, visit, mac, (rx, packet), out);
         }
         match visit.filter(|visit| self.is_draining(*visit)) {
             Some(visit) => {
@@ -264,7 +264,7 @@ impl ForeignAgent {
     pub(super) fn deliver(
         &mut self,
         now: Instant,
-        visit: Option<Visit>,
+        visit: Visit,
         mac: Mac,
         (rx, mut packet): (Rx, Packet),
         out: &mut Outbox,
@@ -282,8 +282,7 @@ impl ForeignAgent {
         if !ipv4::decrement_ttl(&mut packet.bytes) {
             return self.refused.end(rx.iface, packet, Err(reason::TTL_EXPIRED), out);
         }
-        if let Some(visit) = visit
-            && let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit))
+        if let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.wants(visit))
             && !keeper.drains.contains_key(&visit)
             && (keeper.when == KeepWhen::LinkDown || !is_message)
         {
@@ -302,16 +301,13 @@ impl ForeignAgent {
     pub(super) fn deliver_in_order(
         &mut self,
         now: Instant,
-        visit: Option<Visit>,
+        visit: Visit,
         mac: Mac,
         (rx, packet): (Rx, Packet),
         out: &mut Outbox,
     ) {
-        let waiting = visit.filter(|visit| self.visitors.contains_key(visit));
-        let packet = match waiting.filter(|_| !self.is_message_of_agent(&rx, &packet)) {
-            Some(own) => self.wait_behind(now, own, (rx, packet), out).err(),
-            None => Some(packet),
-        };
+        let waits = self.visitors.contains_key(&visit) && !self.is_message_of_agent(&rx, &packet);
+        let packet = if waits { self.wait_behind(now, visit, (rx, packet), out).err() } else { Some(packet) };
         if let Some(packet) = packet {
             self.deliver(now, visit, mac, (rx, packet), out);
         }
@@ -529,7 +525,7 @@ impl ForeignAgent {
         match Rx::parse(iface, PuntReason::Action, &packet) {
             Ok(rx) => {
                 let tunnel = Some((entry, self.config.address.address));
-                self.deliver(now, Some(visit), mac, (Rx { tunnel, ..rx }, packet), out);
+                self.deliver(now, visit, mac, (Rx { tunnel, ..rx }, packet), out);
             }
             Err(malformed) => out.discard(iface, packet, malformed.into()),
         }

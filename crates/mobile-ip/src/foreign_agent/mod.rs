@@ -77,7 +77,7 @@ pub const NOT_PENDING: Reason = Reason("not_pending");
 /// The reason to drop an ICMP message about a request: a redirect or a source quench. The request waits on.
 pub const NOT_A_FAILURE: Reason = Reason("not_a_failure");
 /// The reason to drop a request, or the reply to a request: another link address has sent the same request, or has
-/// registered with a request that arrived later.
+/// registered with a request that arrived later. Or the request is a changed copy of one that waits.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
 /// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
 /// agent. Or it is an acceptance whose source is not the requested home agent.

@@ -50,6 +50,8 @@ impl ForeignAgent {
             self.keep_key((now, lifetime), &pending, key, out);
             self.forget_older(&pending);
             self.arrived(now, &pending, lifetime, out);
+        } else {
+            self.deny_claim(asked);
         }
         self.send_reply(&pending, reply, out);
         Ok(())

@@ -12,6 +12,9 @@ use std::collections::BTreeSet;
 use wire::ipv4::{self, Header};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4};
 
+/// The shortest time between two requests of a mobile node (RFC 5944, section 3.6.3).
+const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
+
 impl ForeignAgent {
     pub(super) fn request(
         &mut self,
@@ -189,11 +192,22 @@ impl ForeignAgent {
     }
 
     /// Returns whether another link address has sent the same request before. If so, this request may be a replay: the
-    /// reply and the visit belong to the other link address.
+    /// reply and the visit belong to the other link address. So it is with a changed copy, also from the same link address.
     pub(super) fn is_repeated_by_another(&self, pending: &Pending) -> bool {
         let asked = (pending.request.home, low(pending.request.identification));
-        let waits = self.waiting.get(asked).is_some_and(|other| other.mac != pending.mac);
-        waits || self.is_overtaken(pending)
+        let is_other = |other: &Pending| other.mac != pending.mac || self.is_changed_copy(other, pending);
+        self.waiting.get(asked).is_some_and(is_other) || self.is_overtaken(pending)
+    }
+
+    /// Returns whether a request is a changed copy of a waiting one with the same low half of the Identification, and no association
+    /// with the mobile node shows who has changed it. The next request of a mobile node has another Identification. The
+    /// low half can be the same if it comes whole seconds later.
+    fn is_changed_copy(&self, other: &Pending, pending: &Pending) -> bool {
+        let is_later = other.request.identification != pending.request.identification
+            && pending.since >= other.since + BETWEEN_REQUESTS;
+        self.mobile_nodes.first(pending.request.home).is_none()
+            && other.request != pending.request
+            && !is_later
     }
 
     /// Returns whether the mobile node has registered from another link address, with the same request or with one that

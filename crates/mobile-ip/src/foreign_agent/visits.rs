@@ -64,7 +64,7 @@ impl ForeignAgent {
         let since = self.visitors.get(&visit).map(|before| before.since);
         let seen = self.seen_with(visit, pending);
         let departure = self.handoffs.departures.remove(&visit);
-        self.handoffs.gone.remove(&host);
+        self.handoffs.gone.remove(&visit);
         if let Some(departure) = &departure {
             self.tunnels.rebind(Some(departure.care_of), None);
         }
@@ -205,7 +205,7 @@ impl ForeignAgent {
             self.tunnels.rebind(Some(home_agent), None);
             self.end_reverse(host, reverse, out);
         }
-        let had_arrival = self.handoffs.arrivals.remove(&host).is_some();
+        let had_arrival = self.handoffs.arrivals.remove(&visit).is_some();
         if had_arrival || self.handoffs.claims.contains_key(&host) || self.config.direct_tunnels {
             self.watch_tunnels(host, out);
         }

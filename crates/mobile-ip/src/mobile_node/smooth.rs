@@ -4,7 +4,7 @@ use super::{MobileNode, Timer};
 use crate::mark::HandoffEvent;
 use crate::message::Binding;
 use crate::refusal;
-use crate::unacknowledged::{STALE_ACKNOWLEDGE, UnacknowledgedUpdate};
+use crate::unacknowledged::UnacknowledgedUpdate;
 use node::{Outbox, Rx};
 use wire::{Instant, Ipv4Addr, Mac, Packet, Reason, udp};
 
@@ -64,12 +64,9 @@ impl MobileNode {
             Err(malformed) => return Some(Err(malformed.into())),
         };
         let previous = rx.header.src;
-        let updates = self.registrar.unacknowledged();
-        let Some(update) = updates.of(previous) else { return Some(Err(STALE_ACKNOWLEDGE)) };
-        if let Err(reason) = update.acknowledged(&message, &numbers) {
+        if let Err(reason) = self.registrar.acknowledged(previous, &message) {
             return Some(Err(reason));
         }
-        updates.end(previous);
         self.time_updates();
         out.mark(HandoffEvent::UpdateAcknowledged { previous, status: message.status.0 }.into());
         Some(Ok(()))

@@ -1,0 +1,318 @@
+//! Hosts that claim the home address of a mobile node with another home agent, for example their own, and hosts on the link that
+//! change the requests of others.
+
+use super::handoffs::{ATTACKER, receives_from, signed_update};
+use super::*;
+use mobile_ip::message::{Binding, Numbers, PreviousAgent};
+
+const PREVIOUS: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
+const NEXT: Ipv4Addr = Ipv4Addr::new(10, 5, 0, 1);
+const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+/// Home agents of the attacker: one address is below that of the mobile node's home agent, the other above.
+const ROGUES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 9), Ipv4Addr::new(203, 0, 113, 9)];
+const BARE: &str = "smooth_handoff = true\ndirect_tunnels = true";
+/// The agent has an association with the mobile node's home agent, and with another one.
+const TRUSTS: &str = r#"
+    smooth_handoff = true
+    direct_tunnels = true
+    distributed_keys = true
+    home_agents = [
+        { address = "10.1.0.2", spi = 400, key = "ffeeddccbbaa99887766554433221100" },
+        { address = "10.1.0.3", spi = 400, key = "ffeeddccbbaa99887766554433221100" },
+    ]
+"#;
+const PROVEN: &str = r#"
+    smooth_handoff = true
+    mobile_nodes = [{ address = "10.1.0.7", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
+"#;
+
+fn at(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+fn agent(changes: &str) -> ForeignAgent {
+    let mut agent = foreign_agent(changes).unwrap();
+    start(&mut agent);
+    agent
+}
+
+/// Returns a request to this home agent that names a previous agent, signed for the foreign agent if `proven`.
+fn asked(now: Instant, home_agent: Ipv4Addr, previous: Ipv4Addr, proven: bool) -> Request {
+    let mut asked = Request { home_agent, ..request(now, HOME) };
+    asked.extensions.clear();
+    asked.sign(Between::MobileHome, &association());
+    let said = PreviousAgent::new(&asked, 30, previous, &association(), &Numbers::default());
+    asked.extensions.push(said.extension(&Numbers::default()));
+    if proven {
+        asked.sign(Between::MobileForeign, &association());
+    }
+    asked
+}
+
+fn asks(agent: &mut ForeignAgent, now: Instant, mac: Mac, asked: &Request) {
+    heard(agent, now, 1, mac, packet(HOME, VISITED, &asked.emit()));
+}
+
+/// Gives the foreign agent the reply of the home agent of a request, signed by the association with the foreign agent.
+fn answers(agent: &mut ForeignAgent, now: Instant, asked: &Request, code: Code) {
+    let key = "ffeeddccbbaa99887766554433221100".parse().unwrap();
+    let foreign = Association { spi: 400, algorithm: Algorithm::HmacSha256, key };
+    let mut reply = asked.reply(code);
+    (reply.lifetime, reply.home_agent) = (asked.lifetime, asked.home_agent);
+    reply.sign(Between::MobileHome, &association());
+    reply.sign(Between::ForeignHome, &foreign);
+    heard(agent, now, 2, ATTACKER, packet(asked.home_agent, VISITED, &reply.emit()));
+}
+
+fn registers(agent: &mut ForeignAgent, now: Instant, mac: Mac, asked: &Request) {
+    asks(agent, now, mac, asked);
+    answers(agent, now, asked, Code::Accepted);
+}
+
+/// Gives the foreign agent a Binding Update of the mobile node.
+fn leaves(agent: &mut ForeignAgent, now: Instant, to: Ipv4Addr) {
+    let update = Binding::Update(signed_update(now, HOME, to, &association()));
+    heard(agent, now, 2, ATTACKER, packet(PREVIOUS, VISITED, &update.emit(&Numbers::default())));
+}
+
+fn get(agent: &mut ForeignAgent, now: Instant) -> [Option<Mac>; 2] {
+    [PREVIOUS, CORRESPONDENT].map(|entry| receives_from(agent, now, entry))
+}
+
+/// A host registers with the home address of a visitor at its own home agent, names agents, renews, and ends its registration. The
+/// visitor gets all packets that it got before. Without `direct_tunnels`, too.
+#[test]
+fn a_registration_with_another_home_agent_takes_nothing_from_a_visitor() {
+    for (keys, rogue) in [BARE, TRUSTS].into_iter().flat_map(|keys| ROGUES.map(|rogue| (keys, rogue))) {
+        let without = keys.replace("direct_tunnels = true", "");
+        for (keys, is_direct) in [(keys, true), (&without, false)] {
+            let mut agent = agent(keys);
+            registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, false));
+            let expected = [Some(MOBILE), is_direct.then_some(MOBILE)];
+            assert_eq!(get(&mut agent, at(1001)), expected);
+            for (ms, named, lifetime) in
+                [(2000, PREVIOUS, 300), (3500, CORRESPONDENT, 300), (5000, PREVIOUS, 0), (6500, PREVIOUS, 0)]
+            {
+                let forged = Request { lifetime, ..asked(at(ms), rogue, named, false) };
+                asks(&mut agent, at(ms), ATTACKER, &forged);
+                assert_eq!(get(&mut agent, at(ms))[0], Some(MOBILE), "{rogue}, {ms} ms, before the reply");
+                answers(&mut agent, at(ms), &forged, Code::Accepted);
+                let got = get(&mut agent, at(ms + 1));
+                assert_eq!(got[0], Some(MOBILE), "{rogue}, {ms} ms");
+                assert!(
+                    got[1] != Some(ATTACKER) || (!is_direct && named == CORRESPONDENT),
+                    "{rogue}, {ms} ms"
+                );
+            }
+            assert_eq!(get(&mut agent, at(7000)), expected, "{rogue}, at the end");
+        }
+    }
+}
+
+/// The same after the mobile node has left this agent: it gets the packets at its new care-of address. The Identification of the
+/// attacker's request is from the future, and the mobile node comes back all the same.
+#[test]
+fn a_registration_with_another_home_agent_takes_nothing_from_a_mobile_node_that_has_left() {
+    for rogue in ROGUES {
+        let mut agent = agent(TRUSTS);
+        let first = asked(at(1000), AGENT, PREVIOUS, false);
+        asks(&mut agent, at(1000), MOBILE, &first);
+        let key = keys_of(&mut agent, at(1010), &first);
+        let update = Binding::Update(signed_update(at(2000), HOME, NEXT, &key));
+        heard(
+            &mut agent,
+            at(2000),
+            2,
+            ATTACKER,
+            packet(PREVIOUS, VISITED, &update.emit(&Numbers::default())),
+        );
+        let forged = Request { ..asked(at(90_000), rogue, PREVIOUS, false) };
+        registers(&mut agent, at(3000), ATTACKER, &forged);
+        assert_eq!(get(&mut agent, at(3001)), [None; 2], "{rogue}: they are forwarded");
+        let mut back = asked(at(4000), AGENT, NEXT, false);
+        back.sign(Between::MobileForeign, &key);
+        asks(&mut agent, at(4000), MOBILE, &back);
+        assert_eq!(receives_from(&mut agent, at(4001), NEXT), Some(MOBILE), "{rogue}");
+        assert_eq!(receives_from(&mut agent, at(4001), PREVIOUS), Some(MOBILE), "{rogue}: from before");
+    }
+}
+
+/// Gives the foreign agent the acceptance of a request with a distributed key. Returns this key.
+fn keys_of(agent: &mut ForeignAgent, now: Instant, asked: &Request) -> Association {
+    use mobile_ip::message::{DistributedKey, KeyScope};
+    let key = "ffeeddccbbaa99887766554433221100".parse().unwrap();
+    let foreign = Association { spi: 400, algorithm: Algorithm::HmacSha256, key };
+    let scope = KeyScope::of(asked).unwrap();
+    let mut reply = asked.reply(Code::Accepted);
+    reply.lifetime = asked.lifetime;
+    reply.sign(Between::MobileHome, &association());
+    reply
+        .extensions
+        .push(DistributedKey::new(&scope, &association(), &foreign).extension(&Numbers::default()));
+    reply.sign(Between::ForeignHome, &foreign);
+    heard(agent, now, 2, ATTACKER, packet(asked.home_agent, VISITED, &reply.emit()));
+    scope.association(&association())
+}
+
+/// A visit or a claim with an unknown home agent does not keep a mobile node with a trusted one from its packets before the reply. One
+/// with an equally trusted home agent does: the agent does not know which of them is the mobile node.
+#[test]
+fn an_unknown_home_agent_does_not_switch_off_early_packets() {
+    let other = Ipv4Addr::new(10, 1, 0, 3);
+    for (home_agent, is_early) in [(ROGUES[0], true), (ROGUES[1], true), (other, false)] {
+        for is_accepted in [true, false] {
+            let mut agent = agent(&TRUSTS.replace("direct_tunnels = true", ""));
+            let forged = asked(at(1000), home_agent, PREVIOUS, false);
+            asks(&mut agent, at(1000), ATTACKER, &forged);
+            if is_accepted {
+                answers(&mut agent, at(1000), &forged, Code::Accepted);
+            }
+            asks(&mut agent, at(2003), MOBILE, &asked(at(2003), AGENT, NEXT, false));
+            let got = receives_from(&mut agent, at(2004), NEXT);
+            assert_eq!(got, is_early.then_some(MOBILE), "{home_agent}, {is_accepted}");
+            // A later claim with an unknown home agent changes nothing.
+            asks(&mut agent, at(2500), ATTACKER, &asked(at(2505), ROGUES[0], NEXT, false));
+            assert_eq!(receives_from(&mut agent, at(2506), NEXT), got, "{home_agent}, {is_accepted}");
+        }
+    }
+}
+
+/// A mobile node turns to another home agent, which has an association with this agent too. It gets the packets of correspondents from
+/// its latest link address. With unknown home agents, the first one keeps them.
+#[test]
+fn of_two_home_agents_the_latest_counts_if_it_is_trusted() {
+    let other = Ipv4Addr::new(10, 1, 0, 3);
+    for (keys, second, expected) in [
+        (TRUSTS, other, ATTACKER),
+        (BARE, other, MOBILE),
+        (TRUSTS, ROGUES[0], MOBILE),
+        (BARE, ROGUES[0], MOBILE),
+    ] {
+        let mut agent = agent(keys);
+        registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, false));
+        registers(&mut agent, at(2000), ATTACKER, &asked(at(2000), second, NEXT, false));
+        assert_eq!(receives_from(&mut agent, at(2001), CORRESPONDENT), Some(expected), "{second}");
+        assert_eq!(
+            receives_from(&mut agent, at(2001), PREVIOUS),
+            Some(if keys == BARE || second != other { MOBILE } else { ATTACKER })
+        );
+    }
+}
+
+/// A host on the link sends a changed copy of a waiting request, from the link address of the mobile node. The copy is dropped. A
+/// request that comes whole seconds later has the same low half of the Identification, and is another one.
+#[test]
+fn a_changed_copy_does_not_take_the_place_of_a_request() {
+    for (ms, high, is_taken) in [(1001, 0, false), (1500, 9, false), (2000, 0, false), (2000, 1, true)] {
+        let mut agent = agent(BARE);
+        let honest = asked(at(1000), AGENT, PREVIOUS, false);
+        asks(&mut agent, at(1000), MOBILE, &honest);
+        let identification = honest.identification + (high << 32);
+        let changed = Request { lifetime: 1, identification, ..honest.clone() };
+        asks(&mut agent, at(ms), MOBILE, &changed);
+        assert_eq!(counted(&agent, "repeated_by_another"), i64::from(!is_taken), "{ms} ms, {high}");
+        answers(&mut agent, at(2010), &honest, Code::Accepted);
+        give(&mut agent, at(4000), Input::Timeout);
+        assert_eq!(receives_from(&mut agent, at(4001), CORRESPONDENT), Some(MOBILE), "{ms} ms, {high}");
+    }
+}
+
+/// Forged requests from the link address of the mobile node name four other agents. Once it is registered, it gets the packets of its
+/// own previous agent.
+#[test]
+fn what_the_accepted_request_has_named_comes_first() {
+    let mut agent = agent(&BARE.replace("direct_tunnels = true", ""));
+    let honest = asked(at(1000), AGENT, PREVIOUS, false);
+    asks(&mut agent, at(1000), MOBILE, &honest);
+    for number in 1..=4_u64 {
+        let named = Ipv4Addr::new(10, 6, 0, number as u8);
+        asks(
+            &mut agent,
+            at(1000 + 300 * number),
+            MOBILE,
+            &asked(at(1001 + 300 * number), AGENT, named, false),
+        );
+    }
+    let again = asked(at(2800), AGENT, PREVIOUS, false);
+    registers(&mut agent, at(2800), MOBILE, &again);
+    assert_eq!(receives_from(&mut agent, at(2801), PREVIOUS), Some(MOBILE));
+}
+
+/// The mobile node has left this agent for the next one, and comes back. Before the reply, it gets the packets of the next agent, and
+/// those of the agent before.
+#[test]
+fn a_mobile_node_that_comes_back_gets_the_packets_of_all_earlier_agents() {
+    let mut agent = agent(PROVEN);
+    registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, true));
+    leaves(&mut agent, at(2000), NEXT);
+    asks(&mut agent, at(3000), MOBILE, &asked(at(3000), AGENT, NEXT, true));
+    for entry in [NEXT, PREVIOUS] {
+        assert_eq!(receives_from(&mut agent, at(3001), entry), Some(MOBILE), "{entry}");
+    }
+}
+
+/// The clock of the mobile node was fast. Its request is denied, and it corrects the clock: the next request is earlier. It gets its
+/// packets before the reply, and its next Binding Update is accepted.
+#[test]
+fn a_denied_request_from_the_future_does_not_hinder_the_corrected_one() {
+    let mut agent = agent(PROVEN);
+    let fast = asked(at(21_000), AGENT, PREVIOUS, true);
+    asks(&mut agent, at(1000), MOBILE, &fast);
+    answers(&mut agent, at(1080), &fast, Code::IdentificationMismatch);
+    let right = asked(at(1081), AGENT, PREVIOUS, true);
+    asks(&mut agent, at(1081), MOBILE, &right);
+    assert_eq!(receives_from(&mut agent, at(1090), PREVIOUS), Some(MOBILE));
+    answers(&mut agent, at(1160), &right, Code::Accepted);
+    assert_eq!(receives_from(&mut agent, at(1170), PREVIOUS), Some(MOBILE));
+    leaves(&mut agent, at(3000), NEXT);
+    assert_eq!(counted(&agent, "stale_update"), 0);
+    assert_eq!(receives_from(&mut agent, at(3001), PREVIOUS), None, "it is forwarded");
+}
+
+/// The mobile node has returned home. A host on the link repeats its request, and then an earlier Binding Update: nothing is forwarded.
+#[test]
+fn after_the_return_home_no_earlier_update_is_accepted() {
+    let mut agent = agent(PROVEN);
+    let first = asked(at(1000), AGENT, PREVIOUS, true);
+    registers(&mut agent, at(1000), MOBILE, &first);
+    leaves(&mut agent, at(2000), HOME);
+    asks(&mut agent, at(3000), ATTACKER, &first);
+    let sent = Binding::Update(signed_update(at(1500), HOME, NEXT, &association()));
+    heard(&mut agent, at(3001), 2, ATTACKER, packet(PREVIOUS, VISITED, &sent.emit(&Numbers::default())));
+    let handoffs = agent.status().get("handoffs").cloned().unwrap();
+    assert_eq!(handoffs.get("departures"), Some(&node::Value::Map(Default::default())), "{handoffs:?}");
+}
+
+/// A registration that waits is denied. After its time, the agents that accepted registrations have named are known as before.
+#[test]
+fn the_end_of_a_claim_is_not_that_of_the_arrival() {
+    let mut agent = agent(PROVEN);
+    registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, true));
+    asks(&mut agent, at(2000), MOBILE, &asked(at(2000), AGENT, NEXT, true));
+    let entries = |agent: &ForeignAgent| {
+        let handoffs = agent.status().get("handoffs").cloned().unwrap();
+        match handoffs.get("arrivals") {
+            Some(node::Value::Map(entries)) => entries.len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(entries(&agent), 2);
+    give(&mut agent, at(9500), Input::Timeout);
+    assert_eq!(entries(&agent), 1);
+    assert_eq!(receives_from(&mut agent, at(9501), PREVIOUS), Some(MOBILE));
+    assert_eq!(receives_from(&mut agent, at(9501), NEXT), None);
+}
+
+/// The mobile node registers from a new link address. With its key, it gets the packets of all agents that it has named. Without one, it
+/// gets those of the agents that it has named from this link address.
+#[test]
+fn a_new_link_address_gets_the_packets_of_earlier_agents_with_a_key() {
+    let bare = BARE.replace("direct_tunnels = true", "");
+    for (keys, is_proven) in [(PROVEN, true), (&bare, false)] {
+        let mut agent = agent(keys);
+        registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, is_proven));
+        registers(&mut agent, at(2500), ATTACKER, &asked(at(2500), AGENT, NEXT, is_proven));
+        assert_eq!(receives_from(&mut agent, at(2501), NEXT), Some(ATTACKER));
+        assert_eq!(receives_from(&mut agent, at(2501), PREVIOUS), is_proven.then_some(ATTACKER));
+    }
+}
