@@ -10,6 +10,7 @@
 
 mod co_located;
 mod commands;
+mod denials;
 mod home_address;
 mod link;
 mod options;
@@ -29,7 +30,7 @@ use crate::message::{Advertisement, AgentFlags, Received, Registration, RequestF
 use crate::movement::{Decision, Occurrence, Situation, Why};
 use crate::own_address::OwnAddress;
 use crate::refusal;
-use crate::registrar::{Registrar, ReplyOutcome, Target, is_unreachable};
+use crate::registrar::{Registrar, ReplyOutcome, Target};
 use crate::signals::Signals;
 use crate::tunnels::Tunnels;
 use crate::unacknowledged::Settings;
@@ -73,8 +74,6 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 /// The maximum number of [`MobileIpEvent::AgentIgnored`] that are recorded until an agent is chosen or the link comes up
 /// (not from an RFC). Advertisements are not authenticated, so a host can send them with many addresses.
 const IGNORED: usize = 32;
-/// After this number of requests without acceptance, another agent is tried (not from an RFC).
-const PATIENCE: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Timer {
@@ -148,6 +147,8 @@ pub struct MobileNode {
     next: Option<Ipv4Addr>,
     /// Whether the wait for `next` was marked since the link came up.
     waits_marked: bool,
+    /// Whether the home agent has denied the last request with [`Code::HomeResources`](crate::message::Code::HomeResources).
+    lacks_resources: bool,
     /// An agent that has expired, through which packets are still sent while the registration with it holds and the
     /// link does not change.
     kept: Option<Ipv4Addr>,
@@ -204,6 +205,7 @@ impl MobileNode {
             chosen: None,
             next: None,
             waits_marked: false,
+            lacks_resources: false,
             kept: None,
             rng: solicitations,
             ignored: BTreeSet::new(),
@@ -535,6 +537,7 @@ impl MobileNode {
         let receives = self.receives_elsewhere();
         let Some((packet, event, retry)) = self.registrar.request(now, receives) else { return };
         self.own.follow(self.registrar.home_agent(), self.opened(), out);
+        self.lacks_resources = false;
         out.mark(event.into());
         self.name_received(packet.link.dst, out);
         if packet.link.dst == Mac::ZERO {
@@ -573,21 +576,7 @@ impl MobileNode {
                 self.register(now, out);
             }
             ReplyOutcome::Denied { by_agent, is_proven } => {
-                out.mark(MobileIpEvent::Denied { code: reply.code }.into());
-                if is_unreachable(reply.code) {
-                    self.registrar.doubt_home_agent();
-                    if is_proven && self.turn_to_next_home_agent(now, out) {
-                        return Ok(());
-                    }
-                }
-                // After an authenticated denial by a foreign agent, another agent is tried. If there is none, or the home
-                // agent denies, another interface is used. Otherwise the node waits as without a reply. If the denial was
-                // not authenticated, the home agent's reply may still arrive.
-                match self.situation(now).other_agent() {
-                    Some(other) if by_agent && is_proven => self.turn(now, other, Why::Denied, out),
-                    _ if is_proven => _ = self.leave_interface(now, Why::Denied, out),
-                    _ => {}
-                }
+                self.denied(now, reply.code, (by_agent, is_proven), out);
             }
         }
         Ok(())
@@ -643,21 +632,6 @@ impl MobileNode {
             } else if known.registered_only {
                 self.route(forward, forward, out);
             }
-        }
-    }
-
-    /// Repeats the request, or tries another home agent or foreign agent.
-    fn retry(&mut self, now: Instant, out: &mut Outbox) {
-        if self.turn_to_next_home_agent(now, out) {
-            return;
-        }
-        let is_denied = self.registrar.has_unproven_denial();
-        let turns = self.registrar.attempts() >= PATIENCE || is_denied;
-        let why = if is_denied { Why::Denied } else { Why::NoReply };
-        match self.situation(now).other_agent().filter(|_| turns) {
-            Some(other) => self.turn(now, other, why, out),
-            None if turns && self.leave_interface(now, why, out) => {}
-            None => self.register(now, out),
         }
     }
 

@@ -1,0 +1,74 @@
+//! Requests that are denied or not answered: the mobile node repeats them, or tries another home agent, foreign agent or interface.
+
+use super::{MobileNode, Timer};
+use crate::mark::MobileIpEvent;
+use crate::message::Code;
+use crate::movement::Why;
+use crate::registrar::is_unreachable;
+use node::Outbox;
+use wire::Instant;
+
+/// After this number of requests without acceptance, another agent is tried (not from an RFC).
+const PATIENCE: u32 = 3;
+
+impl MobileNode {
+    /// Handles a denial without a correction. `by_agent` and `is_proven` are as in
+    /// [`ReplyOutcome::Denied`](crate::registrar::ReplyOutcome::Denied).
+    pub(super) fn denied(
+        &mut self,
+        now: Instant,
+        code: Code,
+        (by_agent, is_proven): (bool, bool),
+        out: &mut Outbox,
+    ) {
+        out.mark(MobileIpEvent::Denied { code }.into());
+        self.lacks_resources = code == Code::HomeResources;
+        if is_unreachable(code) {
+            self.registrar.doubt_home_agent();
+            if is_proven && self.turn_to_next_home_agent(now, out) {
+                return;
+            }
+        }
+        // After an authenticated denial by a foreign agent, another agent is tried. If there is none, or the home agent
+        // denies, another interface is used. Otherwise the node waits as without a reply. If the denial was not
+        // authenticated, the home agent's reply may still arrive.
+        match self.situation(now).other_agent() {
+            Some(other) if by_agent && is_proven => self.turn(now, other, Why::Denied, out),
+            _ if is_proven && !self.waits_here() => _ = self.leave_interface(now, Why::Denied, out),
+            _ => {}
+        }
+    }
+
+    /// Returns whether the node repeats the request by this interface after an authenticated denial, because the registration still
+    /// delivers packets until then. A home agent that lacks resources denies the requests by each interface: then the node only leaves
+    /// this one to receive packets by that of the registration.
+    fn waits_here(&self) -> bool {
+        if self.lacks_resources {
+            let receives = self.receives_here() || self.receives_elsewhere();
+            return receives || self.registrar.registered_by().is_none();
+        }
+        self.receives_here() && self.timers.due(Timer::Expire) > self.timers.due(Timer::Retry)
+    }
+
+    /// Returns whether packets that arrive at the agent of the registration reach the node by the interface in use.
+    fn receives_here(&self) -> bool {
+        let by = self.registrar.registered_by();
+        by.is_some_and(|(iface, agent)| iface == self.used.iface && self.used.heard(agent).is_some())
+    }
+
+    /// Repeats the request, or tries another home agent, foreign agent or interface.
+    pub(super) fn retry(&mut self, now: Instant, out: &mut Outbox) {
+        if self.turn_to_next_home_agent(now, out) {
+            return;
+        }
+        let is_denied = self.registrar.has_unproven_denial();
+        // Each other agent relays the request to the same home agent.
+        let turns = !self.lacks_resources && (self.registrar.attempts() >= PATIENCE || is_denied);
+        let why = if is_denied { Why::Denied } else { Why::NoReply };
+        match self.situation(now).other_agent().filter(|_| turns) {
+            Some(other) => self.turn(now, other, why, out),
+            None if turns && self.leave_interface(now, why, out) => {}
+            None => self.register(now, out),
+        }
+    }
+}
