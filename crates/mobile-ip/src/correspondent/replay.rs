@@ -6,17 +6,50 @@ use auth::ReplayWindow;
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Ipv4Addr, Reason, Rng, ntp_distance};
 
-/// The Binding Update has neither the nonce that the last one announced, nor that of the last Binding
-/// Request about this mobile node.
+/// The Binding Update has neither the nonce that the last one announced, nor one of the last Binding Requests about this
+/// mobile node.
 pub const WRONG_NONCE: Reason = Reason("wrong_nonce");
 
-/// The maximum number of Binding Requests to one home agent that wait for an answer, with nonces (not from an RFC). A further
-/// one replaces the oldest.
+/// The maximum number of mobile nodes of one home agent about which Binding Requests wait for an answer, with nonces (not from an
+/// RFC). A further one replaces the oldest.
 const MOST_ASKED: usize = 16;
+/// The time for which the Binding Requests about one mobile node have the same nonce, in units of 2^-32 s (not from an RFC). A
+/// home agent does not answer within a second after another answer.
+const SAME_NONCE: i64 = 1 << 32;
+/// The number of last nonces about one mobile node that are valid (not from an RFC). So an answer is valid for at least 3 s after its
+/// Request.
+const VALID_NONCES: usize = 4;
 
 /// The maximum number of deletions by one home agent that are recognized when they are repeated (not from an RFC). A further
 /// one replaces the oldest.
 const MOST_DELETED: usize = 64;
+
+/// The nonces of the Binding Requests about one mobile node since a Binding Update about it was accepted.
+#[derive(Debug)]
+struct Asked {
+    home: Ipv4Addr,
+    /// The last nonces, from the oldest to the latest.
+    nonces: VecDeque<u32>,
+    /// The NTP time at which the latest nonce was used first.
+    since: u64,
+}
+
+impl Asked {
+    /// Returns the nonce of a Binding Request that is sent at `now`: the latest one, or after [`SAME_NONCE`] `random`. The home agent
+    /// answers each Identification once, so if the answer is lost, the same nonce can get no other one.
+    fn nonce(&mut self, now: u64, random: u32) -> u32 {
+        let is_present = (0..SAME_NONCE).contains(&ntp_distance(now, self.since));
+        if let Some(latest) = self.nonces.back().filter(|_| is_present) {
+            return *latest;
+        }
+        if self.nonces.len() == VALID_NONCES {
+            self.nonces.pop_front();
+        }
+        self.nonces.push_back(random);
+        self.since = now;
+        random
+    }
+}
 
 /// What is known about the Binding Updates of one home agent.
 #[derive(Debug)]
@@ -28,9 +61,9 @@ struct Known {
     ahead: Option<u64>,
     /// The nonce of the next Binding Update, from the last one; `None` if there was none.
     next: Option<u32>,
-    /// The nonce of the last Binding Request about each mobile node, from the oldest to the latest. It is valid until a Binding
+    /// The nonces of Binding Requests, in the order of the last Request about each mobile node. They are valid until a Binding
     /// Update about this mobile node is accepted.
-    asked: VecDeque<(Ipv4Addr, u32)>,
+    asked: VecDeque<Asked>,
     /// The Identification of the last Binding Update that deleted the entry of each mobile node, from the oldest to the latest.
     deleted: VecDeque<(Ipv4Addr, u64)>,
 }
@@ -93,11 +126,12 @@ impl ReplayState {
             }
             Replay::Nonces => {
                 let this = identification as u32;
-                if Some(this) != known.next && !known.asked.contains(&(home, this)) {
+                let is_answer = |asked: &Asked| asked.home == home && asked.nonces.contains(&this);
+                if Some(this) != known.next && !known.asked.iter().any(is_answer) {
                     return Err(WRONG_NONCE);
                 }
                 known.next = Some(announced(identification));
-                known.asked.retain(|(other, _)| *other != home);
+                known.asked.retain(|asked| asked.home != home);
             }
         }
         Ok(identification)
@@ -145,8 +179,9 @@ impl ReplayState {
 
     /// Returns the Identification of a Binding Request about `home`. With nonces, the low half is the nonce that the answer
     /// must have, and the high half is one of the home agent: `announced`, or that of the last Update that was accepted. So the home
-    /// agent recognizes a repeated Request. The low half stays the same until an Update about `home` is accepted. Otherwise, old Updates
-    /// that arrive again, and cause Requests, would make the answer under way useless each time.
+    /// agent recognizes a repeated Request. The low half changes at most once in [`SAME_NONCE`], and the last ones stay valid until an
+    /// Update about `home` is accepted. Otherwise, old Updates that arrive again, and cause Requests, would make the answer under way
+    /// useless each time.
     pub(super) fn request(
         &mut self,
         now: u64,
@@ -160,13 +195,15 @@ impl ReplayState {
             Replay::Nonces => {
                 let known = self.of(home_agent);
                 let high = announced.or(known.next).unwrap_or_default();
-                let asked = &mut known.asked;
-                let open = asked.iter().position(|(other, _)| *other == home);
-                let low = open.and_then(|open| asked.remove(open)).map_or(random, |(_, nonce)| nonce);
-                if asked.len() == MOST_ASKED {
-                    asked.pop_front();
+                let all = &mut known.asked;
+                let open = all.iter().position(|asked| asked.home == home);
+                let open = open.and_then(|open| all.remove(open));
+                let mut asked = open.unwrap_or_else(|| Asked { home, nonces: VecDeque::new(), since: now });
+                let low = asked.nonce(now, random);
+                if all.len() == MOST_ASKED {
+                    all.pop_front();
                 }
-                asked.push_back((home, low));
+                all.push_back(asked);
                 u64::from(high) << 32 | u64::from(low)
             }
         }
@@ -277,6 +314,33 @@ mod tests {
         assert!(!check(late) && !check(answer), "each nonce is used once");
         let third = state.request(0, (AGENT, HOME), Replay::Nonces, None);
         assert_ne!(third as u32, first as u32, "that nonce was used");
+    }
+
+    /// The home agent answers each Identification once. It may have announced no nonce that this host knows since.
+    #[test]
+    fn a_request_after_a_lost_answer_has_another_nonce_and_earlier_answers_stay_valid() {
+        let mut state = state();
+        let mut ask = |now: u64| state.request(now, (AGENT, HOME), Replay::Nonces, None);
+        let asked: Vec<_> = (0..6).map(|half| ask(100 * SECOND + half * SECOND / 2)).collect();
+        assert_eq!(asked[0], asked[1], "within a second");
+        assert!(asked[0] != asked[2] && asked[2] != asked[4] && asked[0] != asked[4], "{asked:?}");
+        let mut check = |next: u64, asked: u64| {
+            let id = next << 32 | asked & 0xffff_ffff;
+            state.check(0, (AGENT, HOME), Replay::Nonces, None, Some(id)).is_ok()
+        };
+        assert!(check(5, asked[2]));
+        // The other answers may be older than the accepted one.
+        assert!(!check(6, asked[0]) && !check(7, asked[4]) && !check(5, asked[2]));
+        let mut ask = |now: u64| state.request(now, (AGENT, HOME), Replay::Nonces, None);
+        let asked: Vec<_> = (0..=VALID_NONCES as u64).map(|now| ask((200 + now) * SECOND)).collect();
+        let earlier = ask(190 * SECOND);
+        assert!(!asked.contains(&earlier), "a clock that was set back does not keep the nonce");
+        let mut check = |asked: u64| {
+            let id = 9 << 32 | asked & 0xffff_ffff;
+            state.check(0, (AGENT, HOME), Replay::Nonces, None, Some(id)).is_ok()
+        };
+        assert!(!check(asked[0]) && !check(asked[1]), "too many Requests ago");
+        assert!(check(asked[2]));
     }
 
     #[test]
