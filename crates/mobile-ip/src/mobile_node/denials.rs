@@ -6,10 +6,13 @@ use crate::message::Code;
 use crate::movement::Why;
 use crate::registrar::is_unreachable;
 use node::Outbox;
-use wire::Instant;
+use wire::{Duration, Instant};
 
 /// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
+/// The longest pause after the denial of a home agent that lacks resources, until the request is repeated (not from an RFC). The
+/// registration may end meanwhile, so the node must not wait as long as for a home agent that does not answer.
+const LACKING_PAUSE: Duration = Duration::from_secs(2);
 
 impl MobileNode {
     /// Handles a denial without a correction. `by_agent` and `is_proven` are as in
@@ -23,6 +26,11 @@ impl MobileNode {
     ) {
         out.mark(MobileIpEvent::Denied { code }.into());
         self.lacks_resources = code == Code::HomeResources;
+        if self.lacks_resources {
+            let latest = now + LACKING_PAUSE;
+            let again = self.timers.due(Timer::Retry).map_or(latest, |again| again.min(latest));
+            self.timers.set(Timer::Retry, again);
+        }
         if is_unreachable(code) {
             self.registrar.doubt_home_agent();
             if is_proven && self.turn_to_next_home_agent(now, out) {
