@@ -101,6 +101,12 @@ impl Default for Buffering {
 }
 
 impl Buffering {
+    /// Returns whether kept packets are sent only after a smooth handoff. With `link-down`, they are sent by the link when the
+    /// visitor registers again, without a key.
+    pub fn needs_handoffs(&self) -> bool {
+        self.when != KeepWhen::LinkDown
+    }
+
     /// Returns the rate in bit/s at which kept packets are sent with `drain = "paced"`.
     pub(crate) fn paced_rate(&self) -> u64 {
         self.rate.unwrap_or(DEFAULT_RATE)

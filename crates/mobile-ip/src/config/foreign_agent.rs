@@ -112,7 +112,8 @@ pub struct ForeignAgentConfig {
     #[schemars(schema_with = "node::config::schema::span")]
     pub pending_timeout: Duration,
     /// Which packets the foreign agent keeps for its visitors, to send them to their next care-of address. Without this table,
-    /// it keeps none; an empty table keeps the last packet of each visitor. The table needs `smooth_handoff`.
+    /// it keeps none; an empty table keeps the last packet of each visitor. The table needs `smooth_handoff`, unless `when` is
+    /// `link-down`.
     #[serde(default)]
     pub buffer: Option<Buffering>,
     /// Whether the foreign agent offers smooth handoffs (flag S; draft-ietf-mobileip-optim-09); default false. As the new
@@ -170,8 +171,8 @@ impl ForeignAgentConfig {
         if self.pending_timeout.is_zero() {
             return Err(ConfigError::new("pending_timeout", "must be greater than zero, for example `7s`"));
         }
-        if self.buffer.is_some() && !self.smooth_handoff {
-            let problem = "needs `smooth_handoff = true`: without it, kept packets are never sent";
+        if self.buffer.as_ref().is_some_and(Buffering::needs_handoffs) && !self.smooth_handoff {
+            let problem = "needs `smooth_handoff = true`, or `when = \"link-down\"`: otherwise kept packets are never sent";
             return Err(ConfigError::new("buffer", problem));
         }
         if self.distributed_keys && !self.smooth_handoff {
@@ -189,8 +190,9 @@ impl ForeignAgentConfig {
     /// Returns the key that has no effect with the others, and the reason; `None` if there is none.
     pub fn without_effect(&self) -> Option<ConfigError> {
         let has_keys = self.distributed_keys || !self.mobile_nodes.is_empty();
+        let is_for_handoffs = self.buffer.as_ref().is_some_and(Buffering::needs_handoffs);
         let problem = "has no effect: without `mobile_nodes` or `distributed_keys = true`, the agent has no key for smooth handoffs, and kept packets are never sent";
-        (self.buffer.is_some() && !has_keys).then(|| ConfigError::new("buffer", problem))
+        (is_for_handoffs && !has_keys).then(|| ConfigError::new("buffer", problem))
     }
 }
 

@@ -18,7 +18,7 @@ fn mobile_ip_keys_without_effect_are_refused() {
         (smooth, buffer("drain = \"pace\""), "column 20: `mobile-ip.buffer.drain`: unknown variant `pace`"),
         (smooth, buffer("rate = \"64kb/s\""), "`mobile-ip.buffer.rate`: needs `drain = \"paced\"`"),
         (smooth, buffer("size = 1"), "`mobile-ip.buffer.size`: unknown field `size`"),
-        (smooth, "buffer = {}".to_owned(), "`mobile-ip.buffer`: needs `smooth_handoff = true`"),
+        (smooth, "buffer = {}".to_owned(), "`mobile-ip.buffer`: needs `smooth_handoff = true`, or `when ="),
         (
             smooth,
             format!("{smooth}\ndistributed_keys = true\nreplay = \"nonces\""),

@@ -19,6 +19,8 @@ use trace::hex;
 use wire::InterfaceAddress;
 
 const CORRESPONDENT: &str = "mobile-ip/correspondent";
+/// The name of [`KeepWhen::LinkDown`] in a file.
+const LINK_DOWN: &str = "link-down";
 
 /// The mobility security association of every mobile node of the scenario with its home agent.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -48,7 +50,7 @@ pub(crate) struct MobileIp {
     #[serde(default)]
     pub(crate) distributed_keys: bool,
     /// Which packets all foreign agents keep for their visitors: the table `buffer` of a `mobile-ip/foreign-agent` [default: none
-    /// are kept]. It needs `smooth_handoff`.
+    /// are kept]. It needs `smooth_handoff`, unless `when` is `link-down`.
     #[serde(default)]
     #[schemars(with = "Option<Buffering>")]
     pub(crate) buffer: Option<Table>,
@@ -62,23 +64,23 @@ impl MobileIp {
     /// Checks the security association as the role of an agent does. An error has the name of the key, and the
     /// problem.
     pub(super) fn check(&self) -> Result<(), (String, String)> {
-        let needs =
-            |key: &str, why: &str| Err((key.to_owned(), format!("needs `smooth_handoff = true`: {why}")));
         if self.distributed_keys && !self.smooth_handoff {
-            return needs("distributed_keys", "the keys are used for nothing else");
+            let problem = "needs `smooth_handoff = true`: the keys are used for nothing else";
+            return Err(("distributed_keys".to_owned(), problem.to_owned()));
         }
         if self.distributed_keys && self.replay == Replay::Nonces {
             let problem =
                 "needs `replay = \"timestamps\"`: a previous agent compares Identifications as times";
             return Err(("distributed_keys".to_owned(), problem.to_owned()));
         }
-        if self.buffer.is_some() && !self.smooth_handoff {
-            return needs("buffer", "without it, kept packets are never sent");
-        }
         if let Some(buffer) = &self.buffer {
             let buffer: Buffering = serde_path_to_error::deserialize(Value::Table(buffer.clone()))
                 .map_err(|error| below("buffer", error.path(), error.inner().message()))?;
             buffer.check().map_err(|error| (error.key.to_owned(), error.problem))?;
+            if buffer.needs_handoffs() && !self.smooth_handoff {
+                let problem = "needs `smooth_handoff = true`, or `when = \"link-down\"`: otherwise kept packets are never sent";
+                return Err(("buffer".to_owned(), problem.to_owned()));
+            }
         }
         ::mobile_ip::config::check_association(self.spi, &self.key)
             .map_err(|(key, problem)| (key.to_owned(), problem))
@@ -100,17 +102,33 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
     if hosts_of(around.scenario, CORRESPONDENT).next().is_some() {
         default(role, "direct_tunnels", true);
     }
-    let Some(shared) = around.scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) else {
-        return Ok(());
-    };
+    let Some(shared) = around.scenario.mobile_ip.as_ref() else { return Ok(()) };
+    if shared.smooth_handoff {
+        smooth_agent(around, shared, role)?;
+    }
+    // Without smooth handoffs, only packets for a link that is down are ever sent.
+    let may_keep =
+        |buffer: &&Table| is_smooth(role) || buffer.get("when").and_then(Value::as_str) == Some(LINK_DOWN);
+    if let Some(buffer) = shared.buffer.as_ref().filter(may_keep) {
+        default(role, "buffer", buffer.clone());
+    }
+    Ok(())
+}
+
+/// Returns whether a role says `smooth_handoff = true`.
+fn is_smooth(role: &Table) -> bool {
+    role.get("smooth_handoff").and_then(Value::as_bool) == Some(true)
+}
+
+/// Fills in the keys of smooth handoffs of a foreign agent.
+fn smooth_agent(around: &Around<'_>, shared: &MobileIp, role: &mut Table) -> Result<(), String> {
     let agent = address_of(around.layout, around.host)?;
     default(role, "smooth_handoff", true);
-    // The mobile nodes have an association with this agent, even if it says `smooth_handoff = false`.
-    let is_smooth = role.get("smooth_handoff").and_then(Value::as_bool) == Some(true);
+    // The peers have an association with this agent, even if it says `smooth_handoff = false`.
     if shared.distributed_keys {
         let peers = distributing(around, shared, "mobile-ip/home-agent")?;
         if !peers.is_empty() {
-            if is_smooth {
+            if is_smooth(role) {
                 default(role, "distributed_keys", true);
             }
             default(role, "home_agents", peers);
@@ -122,9 +140,6 @@ pub(super) fn foreign_agent(around: &Around<'_>, role: &mut Table) -> Result<(),
             peers.push(visitor_association(shared, &node, &node, &agent));
         }
         default(role, "mobile_nodes", peers);
-    }
-    if let Some(buffer) = shared.buffer.as_ref().filter(|_| is_smooth) {
-        default(role, "buffer", buffer.clone());
     }
     Ok(())
 }
@@ -522,8 +537,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     default(role, "home_agent", peer(scenario, layout, agent)?);
     if let Some(shared) = scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) {
         default(role, "smooth_handoff", true);
-        let is_smooth = role.get("smooth_handoff").and_then(Value::as_bool) == Some(true);
-        if shared.distributed_keys && is_smooth {
+        if shared.distributed_keys && is_smooth(role) {
             default(role, "distributed_keys", true);
         } else if !shared.distributed_keys {
             let node = address_of(layout, host)?;

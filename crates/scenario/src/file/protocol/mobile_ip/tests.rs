@@ -2,6 +2,9 @@
 
 use crate::Scenario;
 use crate::file::{BUILT_IN, Setting, warnings};
+use std::collections::BTreeSet;
+use trace::What;
+use wire::{Instant, PacketId};
 
 const KEY: &str = "000102030405060708090a0b0c0d0e0f";
 const OTHER: &str = "ff0102030405060708090a0b0c0d0e0f";
@@ -249,6 +252,38 @@ fn settings_without_effect_are_warnings() {
     assert!(rate.contains("needs `drain = \"paced\"`"), "{rate}");
     let pending = refused(SMOOTH, &["foreign-agent.pending=0"]);
     assert!(pending.contains(".pending`: must be at least 1"), "{pending}");
+}
+
+/// A visitor that registers again after its link was down gets what its agent has kept. That needs neither a key nor a smooth
+/// handoff, so there is no warning.
+#[test]
+fn packets_for_a_link_that_is_down_need_no_smooth_handoff() {
+    let (_, text) = Scenario::find(SMOOTH).unwrap();
+    let cut = |kind: &str, at: &str| format!("\n[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\ncell = 2\n");
+    let text = format!("{text}{}{}", cut("cut", "4.2s"), cut("restore", "4.5s"));
+    let lost = |settings: &[&str]| {
+        let own = ["duration=6s", "constant-rate.start=3.2s", "constant-rate.stop=4.8s", "roam.moves=[]"];
+        let settings = all(&[&own, settings].concat());
+        let plan = Scenario::plan("f.toml", &text, &settings, 1).unwrap_or_else(|error| panic!("{error}"));
+        let found = warnings("f.toml", &text, &settings).unwrap();
+        assert!(!found.iter().any(|warning| warning.to_string().contains("buffer`")), "{found:?}");
+        let records = plan.world().unwrap().run(Instant::ZERO + plan.duration).records;
+        let with = |of: fn(&What) -> Option<PacketId>| -> BTreeSet<PacketId> {
+            records.iter().filter_map(|record| of(&record.what)).collect()
+        };
+        let sent = with(|what| if let What::AppSent(id) = what { Some(*id) } else { None });
+        let got = with(|what| if let What::AppReceived(id) = what { Some(*id) } else { None });
+        assert!(sent.len() > 100, "{}", sent.len());
+        sent.difference(&got).count()
+    };
+    let [no_agents, no_nodes] = ["mobile-node.foreign_agents=[]", "foreign-agent.mobile_nodes=[]"];
+    let off = "mobile-ip.smooth_handoff=false";
+    let table = "mobile-ip.buffer={ when = \"link-down\", packets = 56 }";
+    let own = "foreign-agent.buffer={ when = \"link-down\", packets = 56 }";
+    assert!(lost(&[off]) > 20);
+    for settings in [&[own][..], &[off, own], &[off, table], &[no_agents, no_nodes, table]] {
+        assert_eq!(lost(settings), 0, "{settings:?}");
+    }
 }
 
 #[test]
