@@ -1,5 +1,6 @@
 //! Completes the roles of Mobile IP from `[mobile-ip]` and the layout of the scenario.
 
+mod correspondents;
 mod counterparts;
 mod peers;
 
@@ -8,7 +9,7 @@ use crate::file::Scenario;
 use crate::file::layout::Layout;
 use crate::file::networks::AIR;
 use crate::plan::HostPlan;
-use ::mobile_ip::config::{Buffering, CareOf, KeepWhen, Peer, Replay};
+use ::mobile_ip::config::{Buffering, CareOf, KeepWhen, Replay};
 use ::mobile_ip::message::{Algorithm, Numbers};
 use auth::{Key, hmac_sha256};
 use roles::RoleConfig;
@@ -16,8 +17,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 use trace::hex;
-use wire::InterfaceAddress;
+use wire::{InterfaceAddress, Ipv4Addr};
 
+const HOME_AGENT: &str = "mobile-ip/home-agent";
+const FOREIGN_AGENT: &str = "mobile-ip/foreign-agent";
+const MOBILE_NODE: &str = "mobile-ip/mobile-node";
 const CORRESPONDENT: &str = "mobile-ip/correspondent";
 /// The name of [`KeepWhen::LinkDown`] in a file.
 const LINK_DOWN: &str = "link-down";
@@ -126,7 +130,7 @@ fn smooth_agent(around: &Around<'_>, shared: &MobileIp, role: &mut Table) -> Res
     default(role, "smooth_handoff", true);
     // The peers have an association with this agent, even if it says `smooth_handoff = false`.
     if shared.distributed_keys {
-        let peers = distributing(around, shared, "mobile-ip/home-agent")?;
+        let peers = distributing(around, shared, HOME_AGENT)?;
         if !peers.is_empty() {
             if is_smooth(role) {
                 default(role, "distributed_keys", true);
@@ -135,7 +139,7 @@ fn smooth_agent(around: &Around<'_>, shared: &MobileIp, role: &mut Table) -> Res
         }
     } else {
         let mut peers = Vec::new();
-        for node in hosts_of(around.scenario, "mobile-ip/mobile-node") {
+        for node in hosts_of(around.scenario, MOBILE_NODE) {
             let node = address_of(around.layout, node)?;
             peers.push(visitor_association(shared, &node, &node, &agent));
         }
@@ -149,7 +153,7 @@ fn smooth_agent(around: &Around<'_>, shared: &MobileIp, role: &mut Table) -> Res
 pub(super) fn check_together(scenario: &Scenario, hosts: &[HostPlan]) -> Result<(), (String, String)> {
     check_numbers(hosts)?;
     peers::check(hosts)?;
-    check_correspondents(hosts)?;
+    correspondents::check(hosts)?;
     check_radios(hosts)?;
     counterparts::check(scenario, hosts)?;
     check_keeping(scenario, hosts)
@@ -202,28 +206,11 @@ fn has_shared_request(scenario: &Scenario) -> bool {
     buffer.and_then(|buffer| buffer.get("when")?.as_str()) == Some("request")
 }
 
-/// Checks that no correspondent that a home agent informs is only a mobile node.
-fn check_correspondents(hosts: &[HostPlan]) -> Result<(), (String, String)> {
-    for at in placed(hosts) {
-        let RoleConfig::MobileIpHomeAgent(agent) = at.role else { continue };
-        if let Some((index, name)) = itself(hosts, &agent.correspondents) {
-            let problem = format!(
-                "is the address of the mobile node `{name}`, which has no role `{CORRESPONDENT}`; write that of a host to which packets of mobile nodes go"
-            );
-            return Err((format!("{}[{index}].address", at.path("correspondents")), problem));
-        }
-    }
-    Ok(())
-}
-
 /// Checks that each radio of a mobile node with several interfaces has a role that tunes it.
 fn check_radios(hosts: &[HostPlan]) -> Result<(), (String, String)> {
-    for at in placed(hosts) {
-        let (RoleConfig::MobileIpMobileNode(node), Some(host)) =
-            (at.role, hosts.iter().find(|host| host.config.name == at.name))
-        else {
-            continue;
-        };
+    let all = hosts.iter().flat_map(|host| placed(std::slice::from_ref(host)).map(move |at| (host, at)));
+    for (host, at) in all {
+        let RoleConfig::MobileIpMobileNode(node) = at.role else { continue };
         let is_tuned = |name: &str| {
             let is_fixed = host.ports.iter().any(|port| {
                 port.name == name && port.radio.as_ref().is_none_or(|radio| radio.cell.is_some())
@@ -249,19 +236,6 @@ fn check_radios(hosts: &[HostPlan]) -> Result<(), (String, String)> {
     Ok(())
 }
 
-/// Returns the index of the first correspondent that is a mobile node and has no binding cache, and the name of its host.
-fn itself<'a>(hosts: &'a [HostPlan], peers: &[Peer]) -> Option<(usize, &'a str)> {
-    let is_only_node = |host: &&HostPlan| {
-        let has = |kind: &str| host.config.roles.iter().any(|role| role.kind() == kind);
-        has("mobile-ip/mobile-node") && !has(CORRESPONDENT)
-    };
-    peers.iter().enumerate().find_map(|(index, peer)| {
-        let mut nodes = hosts.iter().filter(is_only_node);
-        let host = nodes.find(|host| host.config.all_addresses().contains(&peer.address))?;
-        Some((index, host.config.name.as_str()))
-    })
-}
-
 /// Returns a warning for each key and each security association that cannot have its effect.
 pub(super) fn warnings(scenario: &Scenario, layout: &Layout, hosts: &[HostPlan]) -> Vec<(String, String)> {
     let mut found = smooth_with_nonces(scenario, layout);
@@ -270,6 +244,7 @@ pub(super) fn warnings(scenario: &Scenario, layout: &Layout, hosts: &[HostPlan])
     found.extend(private_without_correspondents(layout));
     found.extend(counterparts::warnings(scenario, layout, hosts));
     found.extend(peers::warnings(scenario, hosts));
+    found.extend(correspondents::warnings(hosts));
     found
 }
 
@@ -297,7 +272,7 @@ fn smooth_with_nonces(scenario: &Scenario, layout: &Layout) -> Vec<(String, Stri
     let shared = scenario.mobile_ip.as_ref();
     // The place that asks for smooth handoffs of this role, if its requests have nonces.
     let asks = |name: &str, at: usize, role: &Table| {
-        let is_node = role.get("kind").and_then(Value::as_str) == Some("mobile-ip/mobile-node");
+        let is_node = role.get("kind").and_then(Value::as_str) == Some(MOBILE_NODE);
         // A role with its own table of the home agent takes nothing from the table of the scenario.
         let replay = match role.get("home_agent") {
             Some(own) => own.get("replay").and_then(Value::as_str),
@@ -337,7 +312,7 @@ fn smooth_with_nonces(scenario: &Scenario, layout: &Layout) -> Vec<(String, Stri
 /// Returns a warning for each mobile node that asks to keep packets, if all agents that keep some do so without a request.
 fn unneeded_requests(scenario: &Scenario, layout: &Layout) -> Vec<(String, String)> {
     let shared = scenario.mobile_ip.as_ref().and_then(|shared| shared.buffer.as_ref());
-    let agents = roles_of(layout, "mobile-ip/foreign-agent");
+    let agents = roles_of(layout, FOREIGN_AGENT);
     let buffers = agents.filter_map(|(_, role)| role.get("buffer").and_then(Value::as_table).or(shared));
     let whens: Vec<Option<&str>> = buffers.map(|buffer| buffer.get("when")?.as_str()).collect();
     if whens.is_empty() || whens.contains(&Some("request")) {
@@ -378,7 +353,7 @@ fn smooth_and_co_located(scenario: &Scenario, layout: &Layout) -> Vec<(String, S
 
 /// All roles of mobile nodes as in the file, each with the path of its table.
 fn mobile_nodes(layout: &Layout) -> impl Iterator<Item = (String, &Table)> {
-    roles_of(layout, "mobile-ip/mobile-node")
+    roles_of(layout, MOBILE_NODE)
 }
 
 /// All roles of this kind as in the file, each with the path of its table.
@@ -421,6 +396,23 @@ fn placed(hosts: &[HostPlan]) -> impl Iterator<Item = Placed<'_>> {
     })
 }
 
+/// Returns the address by which other roles know a role of Mobile IP.
+fn address(role: &RoleConfig) -> Option<Ipv4Addr> {
+    match role {
+        RoleConfig::MobileIpHomeAgent(agent) => Some(agent.address.address),
+        RoleConfig::MobileIpForeignAgent(agent) => Some(agent.address.address),
+        RoleConfig::MobileIpMobileNode(node) => Some(node.address.address),
+        RoleConfig::MobileIpCorrespondent(host) => Some(host.address),
+        _ => None,
+    }
+}
+
+/// All addresses of hosts and of roles of Mobile IP.
+fn addresses(hosts: &[HostPlan]) -> impl Iterator<Item = Ipv4Addr> {
+    let of_hosts = hosts.iter().flat_map(|host| host.config.all_addresses());
+    of_hosts.chain(placed(hosts).filter_map(|at| address(at.role)))
+}
+
 /// All roles of all hosts, each with the path of its table.
 fn roles(hosts: &[HostPlan]) -> impl Iterator<Item = (String, &RoleConfig)> {
     let of = |host: &HostPlan| host.config.name.clone();
@@ -460,7 +452,7 @@ fn below(key: &str, path: &serde_path_to_error::Path, problem: &str) -> (String,
 pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), String> {
     agent(around, role)?;
     let Around { scenario, layout, host } = *around;
-    let nodes = hosts_of(scenario, "mobile-ip/mobile-node");
+    let nodes = hosts_of(scenario, MOBILE_NODE);
     let at_home = nodes.filter(|node| layout.same_network(host, node));
     let peers: Result<Vec<Value>, String> = at_home.map(|node| peer(scenario, layout, node)).collect();
     default(role, "mobile_nodes", peers?);
@@ -477,7 +469,7 @@ pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), St
         default(role, "correspondents", peers);
     }
     if let Some(shared) = scenario.mobile_ip.as_ref().filter(|shared| shared.distributed_keys) {
-        let peers = distributing(around, shared, "mobile-ip/foreign-agent")?;
+        let peers = distributing(around, shared, FOREIGN_AGENT)?;
         if !peers.is_empty() {
             default(role, "distribute_keys", true);
             default(role, "foreign_agents", peers);
@@ -490,7 +482,7 @@ pub(super) fn home_agent(around: &Around<'_>, role: &mut Table) -> Result<(), St
 /// from that of the scenario and both addresses. Agents with the same address need none.
 fn distributing(around: &Around<'_>, shared: &MobileIp, kind: &str) -> Result<Vec<Value>, String> {
     let own = address_of(around.layout, around.host)?;
-    let is_foreign = kind == "mobile-ip/foreign-agent";
+    let is_foreign = kind == FOREIGN_AGENT;
     let mut peers = Vec::new();
     for other in hosts_of(around.scenario, kind) {
         let other = address_of(around.layout, other)?;
@@ -508,7 +500,7 @@ pub(super) fn correspondent(around: &Around<'_>, role: &mut Table) -> Result<(),
     let Around { scenario, layout, host } = *around;
     let own = host_address(layout, host)?;
     default(role, "address", own.as_str());
-    let agents = hosts_of(scenario, "mobile-ip/home-agent").map(|agent| {
+    let agents = hosts_of(scenario, HOME_AGENT).map(|agent| {
         let (address, of) = (interface_address(layout, agent)?, address_of(layout, agent)?);
         let mut peer = informed_association(scenario, of.clone(), [&of, &own])?;
         let home: InterfaceAddress = address.parse().map_err(|error| format!("{address}: {error:?}"))?;
@@ -532,7 +524,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
     let Around { scenario, layout, host } = *around;
     default(role, "address", interface_address(layout, host)?);
     default(role, "interface", AIR);
-    let agent = hosts_of(scenario, "mobile-ip/home-agent").find(|agent| layout.same_network(agent, host));
+    let agent = hosts_of(scenario, HOME_AGENT).find(|agent| layout.same_network(agent, host));
     let agent = agent.ok_or("there is no mobile-ip/home-agent in the home network of the mobile node; give this role to the base station of that network")?;
     default(role, "home_agent", peer(scenario, layout, agent)?);
     if let Some(shared) = scenario.mobile_ip.as_ref().filter(|shared| shared.smooth_handoff) {
@@ -542,7 +534,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
         } else if !shared.distributed_keys {
             let node = address_of(layout, host)?;
             let mut peers = Vec::new();
-            for agent in hosts_of(scenario, "mobile-ip/foreign-agent") {
+            for agent in hosts_of(scenario, FOREIGN_AGENT) {
                 let agent = address_of(layout, agent)?;
                 peers.push(visitor_association(shared, &agent, &node, &agent));
             }
@@ -553,7 +545,7 @@ pub(super) fn mobile_node(around: &Around<'_>, role: &mut Table) -> Result<(), S
         default(role, "direct_tunnels", true);
     }
     if role.contains_key("signal_hysteresis") {
-        let kinds = ["mobile-ip/home-agent", "mobile-ip/foreign-agent"];
+        let kinds = [HOME_AGENT, FOREIGN_AGENT];
         let agents = kinds.into_iter().flat_map(|kind| hosts_of(scenario, kind));
         let mut cells = Vec::new();
         for agent in agents {

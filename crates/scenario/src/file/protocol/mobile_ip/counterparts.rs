@@ -6,6 +6,7 @@ use crate::file::layout::Layout;
 use crate::plan::HostPlan;
 use ::mobile_ip::config::CareOf;
 use roles::RoleConfig;
+use std::collections::BTreeSet;
 use toml::Value;
 
 /// A key that is needed in a role of each side: the kind of role, the name of the key, the test whether it is set, and the problem if
@@ -144,11 +145,12 @@ fn unmatched(scenario: &Scenario, hosts: &[HostPlan], sides: &[Side], shared: &s
 /// scenario, the warning is about the key of this table.
 fn within_a_role(scenario: &Scenario, hosts: &[HostPlan]) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
+    let mut known: BTreeSet<String> = BTreeSet::new();
     for at in placed(hosts) {
         let Some(error) = at.role.without_effect() else { continue };
         let path =
             if at.has(scenario, error.key) { at.path(error.key) } else { format!("mobile-ip.{}", error.key) };
-        if !found.iter().any(|(known, _)| *known == path) {
+        if known.insert(path.clone()) {
             found.push((path, error.problem));
         }
     }

@@ -1,16 +1,18 @@
 //! The security associations of the roles of Mobile IP: each is in two roles, which must agree.
 
-use super::{CORRESPONDENT, Placed, placed};
+use super::{CORRESPONDENT, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE, Placed, address, addresses, placed};
 use crate::file::Scenario;
 use crate::plan::HostPlan;
 use ::mobile_ip::config::{Peer, TrustedHomeAgent};
 use roles::RoleConfig;
-use std::collections::BTreeSet;
-use wire::{InterfaceAddress, Ipv4Addr};
+use std::collections::{BTreeMap, BTreeSet};
+use wire::Ipv4Addr;
 
-const HOME_AGENT: &str = "mobile-ip/home-agent";
-const FOREIGN_AGENT: &str = "mobile-ip/foreign-agent";
-const MOBILE_NODE: &str = "mobile-ip/mobile-node";
+/// The maximum number of addresses in a message.
+const MOST_NAMED: usize = 12;
+
+/// A kind of roles, and the address by which other roles know one of them.
+type Name = (&'static str, Ipv4Addr);
 
 /// One end of a security association.
 struct End<'a> {
@@ -42,12 +44,15 @@ impl End<'_> {
         matches!(self.at.role, RoleConfig::MobileIpMobileNode(node) if node.address.is_broadcast(self.peer.address))
     }
 
-    /// Returns whether `other` is the other end of this association, or of another one with the same peer.
-    fn is_with(&self, other: &Self) -> bool {
-        other.at.role.kind() == self.of
-            && other.own == self.peer.address
-            && other.of == self.at.role.kind()
-            && other.peer.address == self.own
+    /// Returns the roles of both ends: of this one, and of the peer.
+    fn roles(&self) -> [Name; 2] {
+        [(self.at.role.kind(), self.own), (self.of, self.peer.address)]
+    }
+
+    /// Returns whether `other` is in the same list of the same role, with the same peer.
+    fn is_beside(&self, other: &Self) -> bool {
+        let list = |end: &Self| (end.at.name, end.at.index, end.key, end.peer.address);
+        list(self) == list(other)
     }
 }
 
@@ -91,18 +96,12 @@ fn ends(hosts: &[HostPlan]) -> Vec<End<'_>> {
     all
 }
 
-/// Checks that each peer is a host of the scenario. For a home agent of a mobile node, [`warnings`] has this case: a scenario may show
-/// what a mobile node does if one does not answer.
+/// Checks that each correspondent of a home agent is a host of the scenario: the key has no other use. For the other peers, [`warnings`]
+/// has this case: an agent may know more peers than there are, and a scenario may show what a mobile node does if one does not answer.
 pub(super) fn check(hosts: &[HostPlan]) -> Result<(), (String, String)> {
-    let known: BTreeSet<Ipv4Addr> = hosts
-        .iter()
-        .flat_map(|host| host.config.all_addresses())
-        .chain(placed(hosts).filter_map(|at| address(at.role)))
-        .collect();
-    let may_be_absent =
-        |end: &End<'_>| end.is_spare() || (end.of == HOME_AGENT && end.at.role.kind() == MOBILE_NODE);
+    let known: BTreeSet<Ipv4Addr> = addresses(hosts).collect();
     let all = ends(hosts);
-    let unknown = all.iter().find(|end| !may_be_absent(end) && !known.contains(&end.peer.address));
+    let unknown = all.iter().find(|end| end.of == CORRESPONDENT && !known.contains(&end.peer.address));
     let Some(end) = unknown else { return Ok(()) };
     let problem = format!(
         "no host of the scenario has the address {}; write that of a host; {}",
@@ -115,71 +114,65 @@ pub(super) fn check(hosts: &[HostPlan]) -> Result<(), (String, String)> {
 /// Returns the addresses of the roles of a kind, for a message.
 fn with_role(hosts: &[HostPlan], kind: &str) -> String {
     let roles = placed(hosts).filter(|at| at.role.kind() == kind);
-    let known: Vec<String> = roles.filter_map(|at| Some(address(at.role)?.to_string())).collect();
+    let mut roles = roles.filter_map(|at| Some(address(at.role)?.to_string()));
+    let mut known: Vec<String> = roles.by_ref().take(MOST_NAMED).collect();
+    let others = roles.count();
+    if others > 0 {
+        known.push(format!("and {others} more"));
+    }
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     format!("those with the role `{kind}` have: {known}")
-}
-
-/// Returns the address by which other roles know a role of Mobile IP.
-fn address(role: &RoleConfig) -> Option<Ipv4Addr> {
-    match role {
-        RoleConfig::MobileIpHomeAgent(agent) => Some(agent.address.address),
-        RoleConfig::MobileIpForeignAgent(agent) => Some(agent.address.address),
-        RoleConfig::MobileIpMobileNode(node) => Some(node.address.address),
-        RoleConfig::MobileIpCorrespondent(host) => Some(host.address),
-        _ => None,
-    }
 }
 
 /// Returns a warning for each association whose two ends do not agree. It is no error: a scenario may show that a message with a
 /// wrong key is refused.
 pub(super) fn warnings(scenario: &Scenario, hosts: &[HostPlan]) -> Vec<(String, String)> {
     let all = ends(hosts);
+    // A scenario may have thousands of roles and associations, so they are found by address.
+    let mut of_roles: BTreeMap<[Name; 2], Vec<&End<'_>>> = BTreeMap::new();
+    for end in &all {
+        of_roles.entry(end.roles()).or_default().push(end);
+    }
+    let mut roles: BTreeMap<Name, Placed<'_>> = BTreeMap::new();
+    for (at, own) in placed(hosts).filter_map(|at| Some((at, address(at.role)?))) {
+        roles.entry((at.role.kind(), own)).or_insert(at);
+    }
+    // The programs of a host may be another implementation of a role.
+    let with_programs = hosts.iter().filter(|host| !host.programs.is_empty());
+    let with_programs: BTreeSet<Ipv4Addr> =
+        with_programs.flat_map(|host| host.config.all_addresses()).collect();
     let mut found: Vec<(String, String)> = Vec::new();
     let mut pairs: BTreeSet<[(&str, usize, &str); 2]> = BTreeSet::new();
-    // The programs of a host may be another implementation of a role.
-    let has_programs = |address: Ipv4Addr| {
-        let mut with = hosts.iter().filter(|host| !host.programs.is_empty());
-        with.any(|host| host.config.all_addresses().contains(&address))
-    };
     for end in &all {
-        let roles: Vec<Placed<'_>> = placed(hosts)
-            .filter(|at| at.role.kind() == end.of && address(at.role) == Some(end.peer.address))
-            .collect();
-        if roles.is_empty() {
-            if !end.is_spare() && !end.is_broadcast() && !has_programs(end.peer.address) {
-                let problem = format!(
-                    "no role `{}` has the address {}; {}",
-                    end.of,
-                    end.peer.address,
-                    with_role(hosts, end.of)
-                );
-                found.push((end.path("address"), problem));
+        let [own, peer] = end.roles();
+        let Some(role) = roles.get(&peer) else {
+            if !end.is_spare() && !end.is_broadcast() && !with_programs.contains(&peer.1) {
+                let with_role = with_role(hosts, end.of);
+                found.push((
+                    end.path("address"),
+                    format!("no role `{}` has the address {}; {with_role}", peer.0, peer.1),
+                ));
             }
             continue;
-        }
-        let others: Vec<&End<'_>> = all.iter().filter(|other| end.is_with(other)).collect();
-        let is_same = |other: &&End<'_>| {
-            (other.at.name, other.at.index, other.key) == (end.at.name, end.at.index, end.key)
-                && other.peer.address == end.peer.address
         };
-        let own: Vec<&End<'_>> = all.iter().filter(is_same).collect();
+        let others: &[&End<'_>] = of_roles.get(&[peer, own]).map_or(&[], Vec::as_slice);
         let Some(other) = others.first() else {
-            found.extend(missing(scenario, end, roles.first()));
+            found.extend(missing(scenario, end, role));
             continue;
         };
         let mut pair = [end, other].map(|end| (end.at.name, end.at.index, end.key));
         pair.sort_unstable();
         if pairs.insert(pair) {
-            found.extend(difference(scenario, [end, other], &own, &others));
+            let beside = of_roles.get(&[own, peer]).into_iter().flatten().copied();
+            let own: Vec<&End<'_>> = beside.filter(|other| end.is_beside(other)).collect();
+            found.extend(difference(scenario, [&own, others]));
         }
     }
-    found.extend(foreign_networks(hosts));
     found
 }
 
 /// Returns a warning about an association that the peer's role does not have.
-fn missing(scenario: &Scenario, end: &End<'_>, peer: Option<&Placed<'_>>) -> Option<(String, String)> {
+fn missing(scenario: &Scenario, end: &End<'_>, peer: &Placed<'_>) -> Option<(String, String)> {
     let key = match (end.of, end.at.role.kind()) {
         (FOREIGN_AGENT | HOME_AGENT, MOBILE_NODE) => "mobile_nodes",
         (HOME_AGENT | MOBILE_NODE, FOREIGN_AGENT) => "foreign_agents",
@@ -187,9 +180,10 @@ fn missing(scenario: &Scenario, end: &End<'_>, peer: Option<&Placed<'_>>) -> Opt
         (MOBILE_NODE, _) => "home_agent",
         _ => "home_agents",
     };
-    let kept = [key, end.key];
     // A mobile node need not use each agent that knows it.
-    let peer = peer.filter(|_| kept != ["home_agent", "mobile_nodes"])?;
+    if [key, end.key] == ["home_agent", "mobile_nodes"] {
+        return None;
+    }
     let problem = |other: String, address: Ipv4Addr| {
         format!("there is no security association with {address}, which `{other}` has; both ends need it")
     };
@@ -203,65 +197,64 @@ fn missing(scenario: &Scenario, end: &End<'_>, peer: Option<&Placed<'_>>) -> Opt
     })
 }
 
-/// Returns a warning if none of the associations `own` and `others` of the same two roles agrees: about the first ones.
-fn difference(
-    scenario: &Scenario,
-    [end, other]: [&End<'_>; 2],
-    own: &[&End<'_>],
-    others: &[&End<'_>],
-) -> Option<(String, String)> {
-    // The Identification protects requests to the home agent and messages to a correspondent.
-    let has_replay = [end.at.role.kind(), end.of].contains(&HOME_AGENT)
-        && ![end.at.role.kind(), end.of].contains(&FOREIGN_AGENT);
-    let differs = |one: &Peer, two: &Peer| {
-        let all = [
-            ("spi", one.spi != two.spi),
-            ("algorithm", one.algorithm != two.algorithm),
-            ("key", one.key != two.key),
-            ("replay", has_replay && one.replay != two.replay),
-        ];
-        all.into_iter().find(|(_, differs)| *differs).map(|(key, _)| key)
-    };
-    let pairs = own.iter().flat_map(|end| others.iter().map(|other| differs(&end.peer, &other.peer)));
-    let key = pairs.min_by_key(Option::is_some)??;
-    let (here, there) = if end.at.has(scenario, end.key) { (end, other) } else { (other, end) };
+/// Returns a warning if one of two roles does not know the association with which the other one signs. `one` and `two`: the associations
+/// of each role with the other one. The warning is at a role that has several, because their order counts.
+fn difference(scenario: &Scenario, [one, two]: [&[&End<'_>]; 2]) -> Option<(String, String)> {
+    let is_in_file = one.first().is_some_and(|end| end.at.has(scenario, end.key));
+    let is_several = |list: &[&End<'_>]| list.len() > 1;
+    let of_one = unknown(one, two).map(|found| (found, is_several(one) || (is_in_file && !is_several(two))));
+    let ((signed, known, key), is_at_sender) = of_one.or_else(|| {
+        let found = unknown(two, one)?;
+        Some((found, is_several(two) || !(is_in_file || is_several(one))))
+    })?;
+    let (here, there) = if is_at_sender { (signed, known) } else { (known, signed) };
     let allowed = match key {
         "spi" => format!(": {}", there.peer.spi),
         "algorithm" => format!(": {}", there.peer.algorithm.name()),
         "replay" => format!(": {}", there.peer.replay.name()),
         _ => String::new(),
     };
+    let why = match is_several(one) || is_several(two) {
+        true => ": of several associations with one peer, a role signs with the first",
+        false => "",
+    };
     // A message about a secret key has no text in quotation marks.
     let other = there.at.path(there.key);
     Some((
         here.path(key),
-        format!("is not that of the other end, {other}{allowed}; messages between both are refused"),
+        format!("is not that of the other end, {other}{allowed}; messages between both are refused{why}"),
     ))
 }
 
-/// Returns a warning for each home agent of a correspondent whose home network is not in `networks`.
-fn foreign_networks(hosts: &[HostPlan]) -> Vec<(String, String)> {
-    let home_of = |address: Ipv4Addr| -> Option<InterfaceAddress> {
-        placed(hosts).find_map(|at| match at.role {
-            RoleConfig::MobileIpHomeAgent(agent) if agent.address.address == address => Some(agent.address),
-            _ => None,
-        })
+/// Returns the association with which a role signs, if the role with the associations `to` does not know it. With the association that
+/// this role has in its place, and the key in which both differ.
+fn unknown<'e, 'a>(
+    from: &[&'e End<'a>],
+    to: &[&'e End<'a>],
+) -> Option<(&'e End<'a>, &'e End<'a>, &'static str)> {
+    let signed: &'e End<'a> = from.first()?;
+    let tried = match (signed.at.role.kind(), signed.of) {
+        // Both sign only answers, with the association of the message.
+        (HOME_AGENT, MOBILE_NODE) | (CORRESPONDENT, HOME_AGENT) => return None,
+        // A mobile node checks the replies of a foreign agent with the association with which it signs.
+        (FOREIGN_AGENT, MOBILE_NODE) => to.get(..1)?,
+        _ => to,
     };
-    let mut found = Vec::new();
-    for at in placed(hosts) {
-        let RoleConfig::MobileIpCorrespondent(host) = at.role else { continue };
-        for (index, agent) in host.home_agents.iter().enumerate() {
-            let Some(home) = home_of(agent.address).filter(|_| !agent.networks.is_empty()) else { continue };
-            let is_inside =
-                |net: &wire::Prefix| net.contains(home.link.address()) || home.link.contains(net.address());
-            if !agent.networks.iter().any(is_inside) {
-                let problem = format!(
-                    "do not contain the home network {}: Binding Updates about its mobile nodes are refused",
-                    home.link
-                );
-                found.push((format!("{}[{index}].networks", at.path("home_agents")), problem));
-            }
-        }
-    }
-    found
+    let known = tried.iter().find(|known| known.peer.spi == signed.peer.spi).or(tried.first())?;
+    Some((signed, known, different_key(signed, known)?))
+}
+
+/// Returns the first key in which two ends differ; `None` if they agree.
+fn different_key(signed: &End<'_>, known: &End<'_>) -> Option<&'static str> {
+    // The Identification protects requests to the home agent and messages to a correspondent.
+    let kinds = [signed.at.role.kind(), signed.of];
+    let has_replay = kinds.contains(&HOME_AGENT) && !kinds.contains(&FOREIGN_AGENT);
+    let (one, two) = (&signed.peer, &known.peer);
+    let all = [
+        ("spi", one.spi != two.spi),
+        ("algorithm", one.algorithm != two.algorithm),
+        ("key", one.key != two.key),
+        ("replay", has_replay && one.replay != two.replay),
+    ];
+    all.into_iter().find(|(_, differs)| *differs).map(|(key, _)| key)
 }

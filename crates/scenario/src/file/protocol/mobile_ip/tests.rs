@@ -41,37 +41,32 @@ fn built_in_scenarios_have_no_warnings() {
     }
 }
 
-/// A peer that no host is, is refused in each list, as in `correspondents` of a home agent.
+/// An agent may know more peers than there are, and a mobile node may have a home agent that does not answer. A correspondent is
+/// only informed, so it must be a host.
 #[test]
-fn a_peer_that_is_no_host_is_refused() {
-    for (name, key, kind, role) in [
-        (ROUTE, "correspondent.home_agents", "host.correspondent.role", "home-agent"),
-        (ROUTE, "home-agent.correspondents", "host.home.role", "correspondent"),
-        (SMOOTH, "home-agent.foreign_agents", "host.home.role[0]", "foreign-agent"),
-        (SMOOTH, "foreign-agent.home_agents", "host.a.role[0]", "home-agent"),
-        (SMOOTH, "mobile-node.foreign_agents", "host.mobile.role[0]", "foreign-agent"),
+fn a_peer_that_is_no_host_is_a_warning_or_refused() {
+    let settings = |key: &str| format!("{key}={}", peer("10.99.0.1", ""));
+    let refusal = refused(ROUTE, &[&settings("home-agent.correspondents")]);
+    for expected in [
+        "with home-agent.correspondents=",
+        "`host.home.role[0].correspondents[0].address`: no host of the scenario has the address 10.99.0.1; write that of a host",
+        "those with the role `mobile-ip/correspondent` have: 10.",
     ] {
-        let refusal = refused(name, &[&format!("{key}={}", peer("10.99.0.1", ""))]);
-        let list = key.split_once('.').unwrap().1;
-        for expected in [
-            format!("with {key}="),
-            kind.to_owned(),
-            format!(
-                "{list}[0].address`: no host of the scenario has the address 10.99.0.1; write that of a host"
-            ),
-            format!("those with the role `mobile-ip/{role}` have: 10."),
-        ] {
-            assert!(refusal.contains(&expected), "{expected}: {refusal}");
-        }
+        assert!(refusal.contains(expected), "{expected}: {refusal}");
     }
-    // A mobile node may have a home agent that does not answer.
     let home = format!("mobile-node.home_agent={{ address = \"10.99.0.1\", spi = 256, key = \"{KEY}\" }}");
-    let backup = format!("mobile-node.backup_home_agents={}", peer("10.99.0.1", ""));
-    for (setting, path) in [(&home, "home_agent"), (&backup, "backup_home_agents[0]")] {
-        let found = warned(SMOOTH, &[setting]);
+    for (name, setting, path, role) in [
+        (SMOOTH, home.clone(), "host.mobile.role[0].home_agent", "home-agent"),
+        (SMOOTH, settings("mobile-node.backup_home_agents"), "backup_home_agents[0]", "home-agent"),
+        (SMOOTH, settings("mobile-node.foreign_agents"), "mobile.role[0].foreign_agents[0]", "foreign-agent"),
+        (SMOOTH, settings("home-agent.foreign_agents"), "home.role[0].foreign_agents[0]", "foreign-agent"),
+        (SMOOTH, settings("foreign-agent.home_agents"), "a.role[0].home_agents[0]", "home-agent"),
+        (ROUTE, settings("correspondent.home_agents"), "correspondent.role[0].home_agents[0]", "home-agent"),
+    ] {
+        let found = warned(name, &[&setting]);
         let expected =
-            format!("{path}.address`: no role `mobile-ip/home-agent` has the address 10.99.0.1; those");
-        assert!(found.contains(&expected), "{found}");
+            format!("{path}.address`: no role `mobile-ip/{role}` has the address 10.99.0.1; those with");
+        assert!(found.contains(&expected), "{setting}: {found}");
     }
     // The broadcast address of the home network means all its home agents.
     let any = home.replace("10.99.0.1", "10.1.0.255");
@@ -90,7 +85,9 @@ fn ends_that_do_not_agree_are_a_warning() {
         warned(ROUTE, &[correspondent, agent])
     };
     assert_eq!(ends("", ""), "");
-    assert_eq!(ends(", networks = [\"10.1.0.0/16\"]", ""), "");
+    for networks in ["\"10.1.0.0/16\"", "\"10.1.0.128/25\", \"10.1.0.7/32\""] {
+        assert_eq!(ends(&format!(", networks = [{networks}]"), ""), "");
+    }
     for (correspondent, expected) in [
         (
             ", replay = \"nonces\"",
@@ -99,7 +96,12 @@ fn ends_that_do_not_agree_are_a_warning() {
         (", algorithm = \"hmac-md5\"", "home_agents[0].algorithm`: is not that of the other end"),
         (
             ", networks = [\"10.7.0.0/16\"]",
-            "home_agents[0].networks`: do not contain the home network 10.1.0.0/",
+            "home_agents[0].networks`: do not contain 10.1.0.7, the home address of a mobile node: Binding Updates about it are",
+        ),
+        // They are in the home network, but without the mobile node.
+        (
+            ", networks = [\"10.1.0.128/25\", \"10.1.0.0/30\"]",
+            "home_agents[0].networks`: do not contain 10.1.0.7, the home address of a mobile node: Binding Updates about it are",
         ),
     ] {
         let found = ends(correspondent, "");
@@ -121,14 +123,77 @@ fn ends_that_do_not_agree_are_a_warning() {
     );
     let agent = warned(ROUTE, &[&format!("home-agent.correspondents={}", peer("10.0.0.1", ""))]);
     assert!(agent.contains("host.home.role[0].correspondents[0].spi`"), "{agent}");
-    // One association of several agrees.
-    let both = format!(
-        "correspondent.home_agents=[{}, {}]",
-        peer("10.1.0.1", "").trim_matches(['[', ']']),
-        peer("10.1.0.1", "").trim_matches(['[', ']']).replace("300", "301")
-    );
-    let agent = format!("home-agent.correspondents={}", peer("10.0.0.1", "").replace("300", "301"));
-    assert_eq!(warned(ROUTE, &[&both, &agent]), "");
+}
+
+/// A role signs with the first of its associations with a peer. The other role knows it if it is in its list; but a mobile node checks
+/// the replies of a foreign agent with its own first association.
+#[test]
+fn the_first_of_several_associations_is_to_be_known_at_the_other_end() {
+    let list = |address: &str, spis: &[u32]| {
+        let of = |spi: &u32| format!("{{ address = \"{address}\", spi = {spi}, key = \"{KEY}\" }}");
+        spis.iter().map(of).collect::<Vec<_>>().join(", ")
+    };
+    let [home, correspondent] = [
+        ("home-agent.correspondents", "10.0.0.1", "host.home.role[0].correspondents"),
+        ("correspondent.home_agents", "10.1.0.1", "host.correspondent.role[0].home_agents"),
+    ];
+    let [by_home, foreign] = [
+        ("host.home.role[0].foreign_agents", "10.2.0.1", "host.home.role[0].foreign_agents"),
+        ("host.a.role[0].home_agents", "10.1.0.1", "host.a.role[0].home_agents"),
+    ];
+    let [by_foreign, node] = [
+        ("host.a.role[0].mobile_nodes", "10.1.0.7", "host.a.role[0].mobile_nodes"),
+        ("host.mobile.role[0].foreign_agents", "10.2.0.1", "host.mobile.role[0].foreign_agents"),
+    ];
+    let known: &[u32] = &[300];
+    for (name, [one, two], [ones, twos], is_known) in [
+        (ROUTE, [home, correspondent], [&[300][..], &[400, 300][..]], true),
+        (ROUTE, [home, correspondent], [&[400, 300], known], false),
+        (SMOOTH, [by_home, foreign], [&[300, 400], &[400, 300]], true),
+        (SMOOTH, [foreign, by_home], [&[900, 300], known], false),
+        (SMOOTH, [by_home, foreign], [&[900, 300], known], false),
+        (SMOOTH, [node, by_foreign], [&[300, 400], known], true),
+        (SMOOTH, [node, by_foreign], [&[900, 300], known], false),
+        (SMOOTH, [by_foreign, node], [&[900, 300], known], false),
+        (SMOOTH, [by_foreign, node], [&[400, 300], &[300, 400]], false),
+    ] {
+        let set =
+            |(key, address, _): (&str, &str, &str), spis: &[u32]| format!("{key}=[{}]", list(address, spis));
+        let found = warned(name, &[&set(one, ones), &set(two, twos)]);
+        let path = format!("{}[0].spi`: is not that of the other end, {}: 300;", one.2, two.2);
+        assert_eq!(found.contains(&path), !is_known, "{ones:?} {twos:?} {path}: {found}");
+        assert_eq!(found.contains(".spi`"), !is_known, "{ones:?} {twos:?}: {found}");
+    }
+}
+
+/// What a correspondent tunnels to a care-of address is dropped if the role there does not open the tunnel.
+#[test]
+fn a_role_that_does_not_open_the_tunnels_of_correspondents_is_a_warning() {
+    let closed = "foreign-agent.direct_tunnels=false";
+    let found = warned(ROUTE, &[closed]);
+    for host in ["foreign", "other"] {
+        let expected = format!("`host.{host}.role[0].direct_tunnels`: is false: packets that correspondents");
+        assert!(found.contains(&expected), "{found}");
+    }
+    // Without a correspondent that is informed, there are no such tunnels.
+    assert_eq!(warned(SMOOTH, &[closed]), "");
+    let none = ["home-agent.correspondents=[]", "correspondent.home_agents=[]"];
+    assert_eq!(warned(ROUTE, &[closed, none[0], none[1]]), "");
+    // A mobile node with its own care-of address opens the tunnels itself, unless no correspondent knows this address.
+    let (_, text) = Scenario::find(ROUTE).unwrap();
+    let node = "\"mobile-ip/mobile-node\"";
+    let own = "care_of = \"configured\", networks = [{ address = \"10.9.0.7/24\", router = \"10.9.0.1\" }]";
+    let found = |more: &str| {
+        let text = text.replacen(node, &format!("{node}, {own}, {more}"), 1);
+        let found = warnings("f.toml", &text, &all(&[closed])).unwrap();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let closed = found("direct_tunnels = false");
+    assert!(closed.contains("`host.mobile.role[0].direct_tunnels`: is false: packets that"), "{closed}");
+    assert!(!closed.contains("host.foreign"), "no visitor has the address of an agent: {closed}");
+    for open in ["direct_tunnels = true", "direct_tunnels = false, private_bindings = true"] {
+        assert_eq!(found(open), "");
+    }
 }
 
 #[test]
