@@ -28,6 +28,17 @@ fn laid_out(source: &Source<'_>, scenario: &Scenario) -> Result<(Option<Arc<Tree
 
 pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Result<Plan, ScenarioError> {
     let (tree, layout) = laid_out(source, scenario)?;
+    planned(source, scenario, &layout, tree, seed)
+}
+
+/// Builds the plan of a scenario whose hosts are laid out.
+fn planned(
+    source: &Source<'_>,
+    scenario: &Scenario,
+    layout: &Layout,
+    tree: Option<Arc<Tree>>,
+    seed: u64,
+) -> Result<Plan, ScenarioError> {
     let mut plan = Plan {
         name: super::stem(source.file()),
         about: scenario.about.clone(),
@@ -45,12 +56,12 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         only_linux: None,
     };
     let events =
-        event::events(scenario, &layout, seed).map_err(|(key, problem)| source.at_path(&key, &problem))?;
+        event::events(scenario, layout, seed).map_err(|(key, problem)| source.at_path(&key, &problem))?;
     let mut wires: BTreeMap<String, [Option<PortId>; 2]> = BTreeMap::new();
     let segments = segment::cells(scenario);
     let mut next_port = 0;
     for (name, host) in &layout.hosts {
-        let config = host_table(source, scenario, &layout, name, host)?;
+        let config = host_table(source, scenario, layout, name, host)?;
         let text = toml::to_string(&config).map_err(|error| source.whole(error.to_string()))?;
         let parsed = parse_host(source, name, host, config)?;
         check_programs(source, scenario.duration, name, host, &parsed)?;
@@ -67,9 +78,9 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
                     None
                 }
                 Attachment::Segment(of) => {
-                    segments.get(of).map(|cell| fixed_radio(&layout, name, index, *cell))
+                    segments.get(of).map(|cell| fixed_radio(layout, name, index, *cell))
                 }
-                Attachment::Air => Some(radio(scenario, &layout, name, index)),
+                Attachment::Air => Some(radio(scenario, layout, name, index)),
             };
             let course = course.clone().filter(|_| radio.as_ref().is_some_and(|radio| radio.cell.is_none()));
             let (name, mac) = (interface.clone(), layout.mac(name, index));
@@ -87,9 +98,9 @@ pub(crate) fn plan(source: &Source<'_>, scenario: &Scenario, seed: u64) -> Resul
         }
     }
     check_faults(source, scenario)?;
-    protocol::check_together(scenario, &layout, &plan.hosts)
+    protocol::check_together(scenario, layout, &plan.hosts)
         .map_err(|(key, problem)| source.at_path(&key, &problem))?;
-    let placed = Placed { layout: &layout, plan: &plan, wires: &ends_of_wires, segments: &segments };
+    let placed = Placed { layout, plan: &plan, wires: &ends_of_wires, segments: &segments };
     plan.events = events.iter().filter_map(|event| resolve(event, &placed)).collect();
     Ok(plan)
 }
@@ -150,10 +161,10 @@ pub(crate) fn warnings(
     source: &Source<'_>,
     scenario: &Scenario,
 ) -> Result<Vec<ScenarioError>, ScenarioError> {
-    let (_, layout) = laid_out(source, scenario)?;
+    let (tree, layout) = laid_out(source, scenario)?;
     let mut found = moves::warnings(scenario, &layout);
     // `plan` reports the errors of roles.
-    let hosts = plan(source, scenario, 0).map_or_else(|_| Vec::new(), |plan| plan.hosts);
+    let hosts = planned(source, scenario, &layout, tree, 0).map_or_else(|_| Vec::new(), |plan| plan.hosts);
     found.extend(protocol::warnings(scenario, &layout, &hosts));
     Ok(found.iter().map(|(path, problem)| source.at_path(path, problem)).collect())
 }

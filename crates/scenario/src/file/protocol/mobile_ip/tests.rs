@@ -166,6 +166,29 @@ fn the_first_of_several_associations_is_to_be_known_at_the_other_end() {
     }
 }
 
+/// The time of warnings is that of a plan, also with thousands of associations. Of several measurements, the least counts: other
+/// processes may use the processor.
+#[test]
+fn warnings_of_many_mobile_nodes_take_as_long_as_a_plan() {
+    let (_, text) = Scenario::find(SMOOTH).unwrap();
+    let node = |n: u32| {
+        let roles = "[{ kind = \"mobile-ip/mobile-node\" }, { kind = \"apps/roam\", start = \"a\" }]";
+        format!("\n[host.m{n}]\naddress = \"10.1.{}.{}\"\nrole = {roles}\n", 1 + n / 200, 1 + n % 200)
+    };
+    let text = text.replace("\"10.1.0.0/24\"", "\"10.1.0.0/16\"") + &(0..600).map(node).collect::<String>();
+    let least = |run: &dyn Fn()| {
+        let times = (0..3).map(|_| {
+            let begin = std::time::Instant::now();
+            run();
+            begin.elapsed()
+        });
+        times.min().unwrap()
+    };
+    let plan = least(&|| assert!(Scenario::plan("f.toml", &text, &[], 1).is_ok()));
+    let warned = least(&|| assert!(warnings("f.toml", &text, &[]).unwrap().is_empty()));
+    assert!(warned < 3 * plan, "plan: {plan:?}, warnings: {warned:?}");
+}
+
 /// What a correspondent tunnels to a care-of address is dropped if the role there does not open the tunnel.
 #[test]
 fn a_role_that_does_not_open_the_tunnels_of_correspondents_is_a_warning() {
