@@ -209,6 +209,12 @@ pub(crate) fn check_together(
     cellular_ip::check_timers(layout, hosts)
 }
 
+/// Returns whether [`warnings`] can be about one of these roles.
+pub(crate) fn has_warnings(roles: &[Table]) -> bool {
+    let mut kinds = roles.iter().filter_map(|role| role.get("kind")?.as_str());
+    kinds.any(|kind| kind.starts_with("mobile-ip/"))
+}
+
 /// Returns warnings about keys that have no effect together. Each has the path of its key, and the problem.
 pub(crate) fn warnings(scenario: &Scenario, layout: &Layout, hosts: &[HostPlan]) -> Vec<(String, String)> {
     mobile_ip::warnings(scenario, layout, hosts)

@@ -97,9 +97,11 @@ fn closed_tunnels(
     let is_concerned = |node: &MobileNodeConfig| {
         let mut of = [&node.home_agent].into_iter().chain(&node.backup_home_agents);
         // The broadcast address of the home network means all its home agents.
-        of.any(|peer| match node.address.is_broadcast(peer.address) {
-            true => agents.values().any(|agent| informs(agent, node.address.address)),
-            false => agents.get(&peer.address).is_some_and(|agent| informs(agent, node.address.address)),
+        of.any(|peer| {
+            if node.address.is_broadcast(peer.address) {
+                return agents.values().any(|agent| informs(agent, node.address.address));
+            }
+            agents.get(&peer.address).is_some_and(|agent| informs(agent, node.address.address))
         })
     };
     let has_visitors = placed(hosts).any(|at| {

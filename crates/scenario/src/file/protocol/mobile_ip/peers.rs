@@ -214,10 +214,9 @@ fn difference(scenario: &Scenario, [one, two]: [&[&End<'_>]; 2]) -> Option<(Stri
         "replay" => format!(": {}", there.peer.replay.name()),
         _ => String::new(),
     };
-    let why = match is_several(one) || is_several(two) {
-        true => ": of several associations with one peer, a role signs with the first",
-        false => "",
-    };
+    let is_order = is_several(one) || is_several(two);
+    let why =
+        if is_order { ": of several associations with one peer, a role signs with the first" } else { "" };
     // A message about a secret key has no text in quotation marks.
     let other = there.at.path(there.key);
     Some((

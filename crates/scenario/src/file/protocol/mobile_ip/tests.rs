@@ -166,9 +166,10 @@ fn the_first_of_several_associations_is_to_be_known_at_the_other_end() {
     }
 }
 
-/// Four times as many mobile nodes have four times as many associations. Each is found by address, so the time is about four times as
-/// long, and not 16 times. Of several measurements, the least counts: other processes may use the processor.
+/// Eight times as many mobile nodes have eight times as many associations. Each is found by address, so the time is about eight times
+/// as long, and not 64 times. Of several measurements, the least counts: other processes may use the processor.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn the_time_of_warnings_is_proportional_to_the_associations() {
     let (_, text) = Scenario::find(SMOOTH).unwrap();
     let node = |n: u32| {
@@ -180,15 +181,15 @@ fn the_time_of_warnings_is_proportional_to_the_associations() {
             text.replace("\"10.1.0.0/24\"", "\"10.1.0.0/16\"") + &(0..nodes).map(node).collect::<String>();
         let (_, scenario, _) = understand("f.toml", &text, &[], Repetition::only(0)).unwrap();
         let hosts = Scenario::plan("f.toml", &text, &[], 1).unwrap().hosts;
-        let times = (0..5).map(|_| {
+        let times = (0..10).map(|_| {
             let begin = std::time::Instant::now();
             assert_eq!(super::peers::warnings(&scenario, &hosts), []);
             begin.elapsed()
         });
         times.min().unwrap()
     };
-    let [few, many] = [150, 600].map(time);
-    assert!(many < 9 * few, "150: {few:?}, 600: {many:?}");
+    let [few, many] = [100, 800].map(time);
+    assert!(many < 32 * few, "100: {few:?}, 800: {many:?}");
 }
 
 /// What a correspondent tunnels to a care-of address is dropped if the role there does not open the tunnel.
