@@ -111,6 +111,15 @@ impl Claim {
     }
 }
 
+/// How far this agent trusts the home agent of a visit, in ascending order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Trust {
+    /// Any host can be such a home agent, also for the home address of a mobile node of another one.
+    Unknown,
+    /// The home agent, or the mobile node, has an association with this agent.
+    Associated,
+}
+
 /// What happens with a packet out of a tunnel of another agent.
 enum Judged {
     /// It is delivered to this link address, for this visit.
@@ -306,7 +315,7 @@ impl ForeignAgent {
         }
         let known = self.handoffs.claims.get(&host);
         let known = known.filter(|known| now < known.ends && known.mac == pending.mac);
-        let as_trusted = known.filter(|known| self.is_trusted(known.visit(host)) >= self.is_trusted(visit));
+        let as_trusted = known.filter(|known| self.trust(known.visit(host)) >= self.trust(visit));
         let rest = as_trusted.map_or(EARLY, |known| known.left);
         let known = known.filter(|known| known.visit(host) == visit);
         // Another host can have sent the requests without a proof.
@@ -334,16 +343,15 @@ impl ForeignAgent {
     /// Returns whether a request without a proof may claim a mobile node. If another link address claims it too, and its home agent is
     /// not less trusted, neither gets packets before the home agent has accepted its request.
     fn may_claim(&mut self, now: Instant, mac: Mac, visit: Visit, out: &mut Outbox) -> bool {
-        let is_trusted = self.is_trusted(visit);
+        let trust = self.trust(visit);
         let is_known = self.is_known(now, visit);
         let known = self.handoffs.claims.get(&visit.0).filter(|known| now < known.ends);
         let Some(known) = known else { return !is_known && self.has_place_for_claim(out) };
-        let was_trusted = self.is_trusted(known.visit(visit.0));
-        let is_taken =
-            known.is_proven || is_trusted < was_trusted || (known.mac != mac && is_trusted == was_trusted);
+        let before = self.trust(known.visit(visit.0));
+        let is_taken = known.is_proven || trust < before || (known.mac != mac && trust == before);
         let is_denied = is_taken || is_known;
         if is_denied
-            && is_trusted >= was_trusted
+            && trust >= before
             && let Some(known) = self.handoffs.claims.get_mut(&visit.0).filter(|known| !known.is_proven)
         {
             known.left = 0;
@@ -351,21 +359,22 @@ impl ForeignAgent {
         !is_denied
     }
 
-    /// Returns whether the home agent of a visit, or the mobile node, has an association with this agent. Any host can be a home agent
-    /// without an association, also for the home address of a mobile node of another one.
-    fn is_trusted(&self, (host, home_agent): Visit) -> bool {
-        self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some()
+    fn trust(&self, (host, home_agent): Visit) -> Trust {
+        match self.mobile_nodes.first(host).or_else(|| self.home_agents.first(home_agent)) {
+            Some(_) => Trust::Associated,
+            None => Trust::Unknown,
+        }
     }
 
     /// Returns whether the mobile node of a visit visits this agent, or has left it by a Binding Update. Visits with another home agent
     /// count too, unless it is less trusted.
     fn is_known(&self, now: Instant, visit: Visit) -> bool {
-        let is_trusted = self.is_trusted(visit);
+        let trust = self.trust(visit);
         let visits = of_host(&self.visitors, visit.0).map(|(other, _)| other);
         let left = of_host(&self.handoffs.departures, visit.0).map(|(other, _)| other);
         let gone = of_host(&self.handoffs.gone, visit.0).filter(|(_, (_, until))| now < *until);
         let mut all = visits.chain(left).chain(gone.map(|(other, _)| other));
-        all.any(|other| self.is_trusted(other) >= is_trusted)
+        all.any(|other| self.trust(other) >= trust)
     }
 
     /// Returns whether the mobile node of a visit has sent a message with this Identification after the Binding Update by which it has
@@ -518,8 +527,10 @@ impl ForeignAgent {
         let claimed = claim.map(|claim| (Instant::NEVER, claim.visit(host)));
         let mut all: Vec<_> = visits.chain(left).chain(claimed).collect();
         all.sort_unstable();
-        let (mut ranked, others): (Vec<Visit>, Vec<Visit>) =
-            all.into_iter().map(|(_, visit)| visit).partition(|visit| self.is_trusted(*visit));
+        let (mut ranked, others): (Vec<Visit>, Vec<Visit>) = all
+            .into_iter()
+            .map(|(_, visit)| visit)
+            .partition(|visit| self.trust(*visit) == Trust::Associated);
         ranked.reverse();
         ranked.extend(others);
         ranked
@@ -641,7 +652,9 @@ impl ForeignAgent {
         let handoffs = &mut self.handoffs;
         let arrivals = of_host(&handoffs.arrivals, host).filter(|(_, arrival)| arrival.ends <= now);
         let ended: Vec<Visit> = arrivals.map(|(visit, _)| visit).collect();
-        ended.iter().for_each(|visit| drop(handoffs.arrivals.remove(visit)));
+        for visit in ended {
+            handoffs.arrivals.remove(&visit);
+        }
         let has_ended = handoffs.claims.get(&host).is_some_and(|claim| claim.ends <= now);
         let claim = if has_ended { handoffs.claims.remove(&host) } else { None };
         handoffs.rearm(host);

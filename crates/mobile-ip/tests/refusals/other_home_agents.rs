@@ -280,7 +280,7 @@ fn after_the_return_home_no_earlier_update_is_accepted() {
     let sent = Binding::Update(signed_update(at(1500), HOME, NEXT, &association()));
     heard(&mut agent, at(3001), 2, ATTACKER, packet(PREVIOUS, VISITED, &sent.emit(&Numbers::default())));
     let handoffs = agent.status().get("handoffs").cloned().unwrap();
-    assert_eq!(handoffs.get("departures"), Some(&node::Value::Map(Default::default())), "{handoffs:?}");
+    assert_eq!(handoffs.get("departures"), Some(&node::Value::Map(Vec::default())), "{handoffs:?}");
 }
 
 /// A registration that waits is denied. After its time, the agents that accepted registrations have named are known as before.

@@ -1,7 +1,7 @@
 //! Tests of the associations of Mobile IP, and of keys that need a counterpart.
 
 use crate::Scenario;
-use crate::file::{BUILT_IN, Repetition, Setting, understand, warnings};
+use crate::file::{BUILT_IN, Setting, warnings};
 use std::collections::BTreeSet;
 use trace::What;
 use wire::{Instant, PacketId};
@@ -164,32 +164,6 @@ fn the_first_of_several_associations_is_to_be_known_at_the_other_end() {
         assert_eq!(found.contains(&path), !is_known, "{ones:?} {twos:?} {path}: {found}");
         assert_eq!(found.contains(".spi`"), !is_known, "{ones:?} {twos:?}: {found}");
     }
-}
-
-/// Eight times as many mobile nodes have eight times as many associations. Each is found by address, so the time is about eight times
-/// as long, and not 64 times. Of several measurements, the least counts: other processes may use the processor.
-#[test]
-#[expect(clippy::disallowed_methods, reason = "it measures time")]
-fn the_time_of_warnings_is_proportional_to_the_associations() {
-    let (_, text) = Scenario::find(SMOOTH).unwrap();
-    let node = |n: u32| {
-        let roles = "[{ kind = \"mobile-ip/mobile-node\" }, { kind = \"apps/roam\", start = \"a\" }]";
-        format!("\n[host.m{n}]\naddress = \"10.1.{}.{}\"\nrole = {roles}\n", 1 + n / 200, 1 + n % 200)
-    };
-    let time = |nodes: u32| {
-        let text =
-            text.replace("\"10.1.0.0/24\"", "\"10.1.0.0/16\"") + &(0..nodes).map(node).collect::<String>();
-        let (_, scenario, _) = understand("f.toml", &text, &[], Repetition::only(0)).unwrap();
-        let hosts = Scenario::plan("f.toml", &text, &[], 1).unwrap().hosts;
-        let times = (0..10).map(|_| {
-            let begin = std::time::Instant::now();
-            assert_eq!(super::peers::warnings(&scenario, &hosts), []);
-            begin.elapsed()
-        });
-        times.min().unwrap()
-    };
-    let [few, many] = [100, 800].map(time);
-    assert!(many < 32 * few, "100: {few:?}, 800: {many:?}");
 }
 
 /// What a correspondent tunnels to a care-of address is dropped if the role there does not open the tunnel.
