@@ -168,7 +168,9 @@ impl HandoffAnalysis<'_> {
         ending: &Next<'_>,
     ) -> Vec<Owner> {
         let to = ending.arrival.at;
-        let Some(next) = later.next().filter(|next| next.cut < to) else {
+        // A later decision can follow an earlier loss of the link: then its cut is not after this one.
+        let next = std::iter::from_fn(|| later.next()).find(|next| next.cut >= cut);
+        let Some(next) = next.filter(|next| next.cut < to) else {
             return self.causes(host, cut, to, ending);
         };
         let mut owners = self.causes(host, cut, next.cut, ending);

@@ -46,6 +46,8 @@ pub(crate) fn handoffs(plan: &Plan, records: &[Record], traffic: &Traffic) -> Ve
         handoffs.extend(handoff);
     }
     handoffs.reverse();
+    // A handoff begins before its decision if the path was cut before.
+    handoffs.sort_by_key(|handoff| handoff.begun);
     analysis.charge_once(&mut handoffs);
     handoffs
 }
