@@ -101,16 +101,17 @@ impl HandoffAnalysis<'_> {
         Cow::Owned(lost.filter_map(id).collect())
     }
 
-    /// Returns the packets of a flow, and of the questions that it answers, that waited for a fault when the run ended: for
-    /// a stopped host, or behind a cut link. The fault overlaps this range and did not end.
+    /// Returns the packets of a flow, and of the questions that it answers, that waited for one of these faults when the run
+    /// ended: for a stopped host, or behind a cut link. The fault did not end in the range in which it was searched. The packets
+    /// waited since `from` or later.
     pub(super) fn held_by_faults(
         &self,
         (flow, packets): (&Flow, &Packets),
-        [from, to]: [Instant; 2],
+        from: Instant,
+        mut open: Vec<Fault<'_>>,
     ) -> Vec<PacketEvent> {
         let questions = self.questions(flow, packets).into_iter().flat_map(|questions| &questions.held);
         let held: Vec<&PacketEvent> = packets.held.iter().chain(questions).collect();
-        let mut open = self.links.faults(from, to);
         open.retain(Fault::lasts);
         if open.is_empty() || held.is_empty() {
             return Vec::new();

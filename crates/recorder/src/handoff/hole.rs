@@ -164,7 +164,8 @@ impl HandoffAnalysis<'_> {
             let next = arrival.map(|arrival| Next { flow, packets, arrival, place });
             place += arrival.map_or(0, |arrival| arrival.bytes);
             let limit = limit(packets, last);
-            for due in packets.due_in(number).iter().filter(|due| due.span() > limit) {
+            let all = packets.due_in(number);
+            for due in all.iter().filter(|due| due.span() > limit) {
                 // Losses after a handoff has cut the path belong to the handoff, and earlier losses to the hole.
                 let cut = handoffs.iter().filter(|handoff| is_of(handoff, index, due));
                 let next_handoff = cut.min_by_key(|handoff| handoff.cut);
@@ -174,8 +175,11 @@ impl HandoffAnalysis<'_> {
                     continue;
                 }
                 let Some(lost) = self.lost_in(flow, packets, next.as_ref(), gap) else { continue };
+                let is_last = next.is_none() && all.last() == Some(due);
                 let ends = match (next_handoff, &next) {
-                    _ if gap.is_pause => Until::Pause,
+                    _ if gap.is_pause && !(is_last && self.still_waits((flow, packets), &lost)) => {
+                        Until::Pause
+                    }
                     (Some(handoff), Some(next)) => Until::Handoff(next, self.lost_agent(handoff)),
                     (None, Some(next)) => Until::Arrival(next),
                     (_, None) => Until::Never,
@@ -205,8 +209,7 @@ impl HandoffAnalysis<'_> {
         gap: Gap,
     ) -> Option<Vec<PacketEvent>> {
         let Gap { last, due, end, is_pause, .. } = gap;
-        let held =
-            if next.is_none() { self.held_by_faults((flow, packets), [last, end]) } else { Vec::new() };
+        let held = self.held_by_faults((flow, packets), last, self.links.faults(last, end));
         let is_too_early = flow.ended.is_none() && ends_too_early(packets, due, end);
         let is_due = next.is_some()
             || is_pause
@@ -220,6 +223,14 @@ impl HandoffAnalysis<'_> {
         let delay = flow.delay.filter(|_| is_delayed).map(|delay| delay.p50);
         let lost = if is_due { losses((packets, delay), further, gap, sent) } else { Vec::new() };
         (!lost.is_empty() || is_delayed).then_some(lost)
+    }
+
+    /// Returns whether the sender of a stream still waited when the run ended: one of these packets was held then. The times in
+    /// which a sender of SCTP waited end with its last retransmission, because acknowledgments are not recorded.
+    fn still_waits(&self, (flow, packets): (&Flow, &Packets), lost: &[PacketEvent]) -> bool {
+        let questions = self.questions(flow, packets).into_iter().flat_map(|questions| &questions.held);
+        let mut held = packets.held.iter().chain(questions);
+        packets.is_stream && flow.end == FlowEnd::Unfinished && held.any(|held| lost.contains(held))
     }
 
     /// Returns the losses of the questions that a stream answers, if the sender of a question waited for longer than
@@ -411,12 +422,19 @@ impl HandoffAnalysis<'_> {
             let loses = || losses.iter().any(|record| self.is_lost_by(record, fault));
             let waits = || {
                 next.is_some_and(|next| {
-                    is_material(fault, gap, next) && self.waits_for(next, gap, fault).is_some()
+                    let is_waiting = || self.waits_for(next, gap, fault).is_some();
+                    (is_material(fault, gap, next) && is_waiting()) || self.holds(fault, next, lost, gap)
                 })
             };
             fault.begun() < gap.end && (is_at_end || loses() || waits())
         });
         faults
+    }
+
+    /// Returns whether one of the lost packets of a gap waited for this fault when the run ended.
+    fn holds(&self, fault: &Fault<'_>, next: &Next<'_>, lost: &[PacketEvent], gap: Gap) -> bool {
+        let held = self.held_by_faults((next.flow, next.packets), gap.last, vec![fault.clone()]);
+        held.iter().any(|held| lost.contains(held))
     }
 
     /// Returns the first time in a gap in which an end of the flow had no link, and came back before the gap ended.
