@@ -6,9 +6,9 @@ use super::hole::{Gap, limit};
 use super::links::NOT_UP;
 use super::stages::Next;
 use crate::decode::Control;
-use crate::faults::{Boundary, Fault};
+use crate::faults::{Boundary, Fault, NOT_ENDED};
 use crate::flow::{Flow, PacketEvent, Packets, is_kept, stopped};
-use node::Stage;
+use node::{Mark, Stage};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use trace::{EventKind, HostId, Record, What};
@@ -129,8 +129,8 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns whether a part of an outage belongs to a fault that lost or delayed the packets `hindered`: this host
-    /// signalled, or the sender of the flow retransmitted, without success; or the flow waited for a question, for earlier
-    /// data, or for the packet that ends the part.
+    /// signalled, or the sender of the flow retransmitted, without success; or the flow waited for a question, or for the
+    /// packet that ends the part.
     pub(super) fn is_in_vain(
         &self,
         (host, flow): (HostId, &Flow),
@@ -140,10 +140,7 @@ impl HandoffAnalysis<'_> {
         if hindered.is_empty() {
             return false;
         }
-        let packets = || {
-            let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow))?;
-            self.traffic.packets.get(place)
-        };
+        let packets = || self.packets_of(flow);
         let is_hindered =
             |(sent, packet)| (part.from..=part.to).contains(&sent) && hindered.contains(&packet);
         let sent = |packets: &Packets| {
@@ -157,25 +154,65 @@ impl HandoffAnalysis<'_> {
             }
             Some(Stage::Recovery) => packets().is_some_and(|packets| {
                 let acks = packets.lost_acks.iter().map(|ack| (ack.sent, ack.packet));
-                sent(packets) || acks.chain(packets.opened_by.iter().copied()).any(is_hindered)
+                // The question may arrive at the end of this part.
+                let until = Instant(part.to.0.saturating_sub(1));
+                let asks = || {
+                    let questions = self.questions(flow, packets).filter(|questions| sent(questions));
+                    questions.and_then(|_| self.question_awaited((flow, packets), until)).is_some()
+                };
+                sent(packets) || asks() || acks.chain(packets.opened_by.iter().copied()).any(is_hindered)
             }),
-            // The sender has switched, but waits for the acknowledgment of data that it sent before.
-            Some(Stage::PathSwitch) if packets().is_some_and(|packets| packets.is_stream) => {
-                let is_missing = |packet| {
-                    let reached = self.traffic.reached(packet, flow.to.host, Instant::ZERO);
-                    reached.is_none_or(|at| at > part.from)
-                };
-                let waits = |packets: &Packets| {
-                    let before = packets.sendings.iter().take_while(|sending| sending.at <= part.to);
-                    before.map(|sending| sending.packet).any(|id| hindered.contains(&id) && is_missing(id))
-                };
-                packets().is_some_and(waits) || self.signals_in_vain((host, flow), part, hindered)
-            }
             Some(Stage::Traffic) => {
                 packets().and_then(|packets| self.questions(flow, packets)).is_some_and(sent)
             }
             _ => self.signals_in_vain((host, flow), part, hindered),
         }
+    }
+
+    fn packets_of(&self, flow: &Flow) -> Option<&Packets> {
+        let place = self.traffic.flows.iter().position(|one| std::ptr::eq(one, flow))?;
+        self.traffic.packets.get(place)
+    }
+
+    /// Returns the time in a switch of the path in which the sender of a stream had switched, and waited because of a fault that
+    /// lost or delayed the packets `hindered`. The sender waits for the acknowledgment of data that it sent before, until it
+    /// sends more data. Then these data can be hindered too.
+    pub(super) fn held_in_switch(
+        &self,
+        (host, flow): (HostId, &Flow),
+        part: &Owner,
+        (fault, hindered): (&Fault<'_>, &BTreeSet<PacketId>),
+    ) -> Option<[Boundary; 2]> {
+        let packets = self.packets_of(flow).filter(|packets| packets.is_stream && !hindered.is_empty())?;
+        let sender = flow.from.host;
+        let switches = |r: &Record| {
+            let is_it = |mark: &Mark| mark.role == sigma::mark::CORRESPONDENT && mark.name == "switched";
+            r.host == sender && matches!(&r.what, What::Marked(mark) if is_it(mark))
+        };
+        let switched = if sender == host { part.from } else { self.first(part.from, part.to, switches)?.at };
+        let arrives = |packet, since| self.traffic.reached(packet, flow.to.host, since);
+        let (before, after) =
+            packets.sendings.split_at(packets.sendings.partition_point(|sending| sending.at < switched));
+        let sent = after.first().map_or(part.to, |first| first.at.min(part.to));
+        let is_missing = |id| arrives(id, Instant::ZERO).is_none_or(|at| at > switched);
+        let waits = before.iter().any(|one| hindered.contains(&one.packet) && is_missing(one.packet));
+        // Later data do not delay those that end the part.
+        let newest = after.iter().rfind(|one| arrives(one.packet, part.to) == Some(part.to));
+        let newest = newest.map_or(part.to, |newest| newest.at);
+        let is_late = |id| arrives(id, Instant::ZERO).is_none_or(|at| at >= part.to);
+        let mut further = after.iter().take_while(|one| one.at <= newest);
+        let is_hindered = further.any(|one| hindered.contains(&one.packet) && is_late(one.packet));
+        let from = if waits { switched } else { sent };
+        let to = if is_hindered { part.to } else { sent };
+        let [gone, ended] = fault.edges.clone();
+        let last = if to < part.to {
+            (to, sender, "segment_sent".to_owned())
+        } else {
+            (to, ended.1, NOT_ENDED.to_owned())
+        };
+        let ended = if ended.0 > to { last } else { ended };
+        let gone = (gone.0.max(from), gone.1, gone.2);
+        (gone.0 < ended.0).then_some([gone, ended])
     }
 
     fn signals_in_vain(

@@ -6,11 +6,13 @@ use super::cut::Cut;
 use super::experience::{Outage, Owner};
 use super::links::NOT_UP;
 use super::route::{Departure, Switched};
-use crate::faults::{Boundary, NOT_ENDED};
+use crate::faults::{Boundary, Fault, NOT_ENDED};
 use crate::flow::{Arrival, Flow, PacketEvent, Packets};
 use node::{Span, Stage};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
-use wire::{Duration, Iface, Instant};
+use wire::{Duration, Iface, Instant, PacketId};
 
 impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
@@ -83,6 +85,13 @@ impl<'a> HandoffAnalysis<'a> {
         // The host also waits while an event delays the detection at the other end.
         let detection =
             if hindered.is_empty() { Vec::new() } else { self.detection(other, [first.from, last.to]) };
+        let in_switch = |owner: Owner| {
+            let holds = |(fault, packets): &(&Fault<'_>, Cow<'_, BTreeSet<PacketId>>)| {
+                self.held_in_switch((host, flow), &owner, (fault, &**packets))
+            };
+            let held: Vec<_> = hindered.iter().filter_map(holds).collect();
+            if owner.stage == Some(Stage::PathSwitch) { divide(owner, &held) } else { vec![owner] }
+        };
         let delays = |owner: Owner| divide(owner.clone(), &hinders(other, &owner));
         let delayed: Vec<_> = detection.into_iter().flat_map(delays).filter_map(link_edges).collect();
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away));
@@ -99,7 +108,7 @@ impl<'a> HandoffAnalysis<'a> {
                 | Stage::FirstByte,
             ) => {
                 let in_vain = in_vain(&owner);
-                divide(owner, &in_vain)
+                divide(owner, &in_vain).into_iter().flat_map(in_switch).collect()
             }
             Some(_) => vec![owner],
         };
@@ -120,7 +129,7 @@ impl<'a> HandoffAnalysis<'a> {
         let is_sent = next.packets.first_sent(next.place).is_some_and(|sent| sent < end.0);
         let waits =
             || next.packets.waited([back.0, end.0], None).is_some_and(|wait| wait.span() > Duration::ZERO);
-        if let Some(asked) = self.question_awaited(next, end.0) {
+        if let Some(asked) = self.question_awaited((next.flow, next.packets), end.0) {
             if asked.0 > back.0 {
                 add(&mut stages, Stage::Traffic, [Some(back.clone()), Some(asked.clone())]);
             }

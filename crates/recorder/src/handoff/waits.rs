@@ -93,9 +93,13 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns when the question was sent for which the sender of an answer waited at `end`, if it had to be retransmitted.
-    pub(super) fn question_awaited(&self, next: &Next<'_>, end: Instant) -> Option<Boundary> {
-        self.questions(next.flow, next.packets)?;
-        let (reverse, packets) = self.reverse(next.flow)?;
+    pub(super) fn question_awaited(
+        &self,
+        (flow, packets): (&Flow, &Packets),
+        end: Instant,
+    ) -> Option<Boundary> {
+        self.questions(flow, packets)?;
+        let (reverse, packets) = self.reverse(flow)?;
         let (earlier, later) =
             reverse.arrivals.split_at(reverse.arrivals.partition_point(|one| one.at <= end));
         let place = earlier.iter().map(|arrival| arrival.bytes).sum();
