@@ -127,6 +127,9 @@ impl<'a> HandoffAnalysis<'a> {
         departure: Option<Departure>,
     ) -> Switched<'a> {
         let Some(departure) = departure else { return self.last_switch(host, [from, until]) };
+        if departure.packet.is_none() && self.registers_elsewhere(host, [from, until]) {
+            return Switched::Sender { mapped: None, ready: None };
+        }
         let last = |until| self.routes_to(host, from, until).rfind(|record| is_registered(record));
         match (self.route(host, from, until, &departure), departure.packet) {
             (Route::Earlier, _) => Switched::Earlier,
@@ -241,6 +244,21 @@ impl<'a> HandoffAnalysis<'a> {
         places().rev().find(is_left).or_else(|| places().next_back())
     }
 
+    /// Returns whether a mobile node asked for registrations, but none with the agent to which its packets are sent: this agent
+    /// was its previous one, and the answer to an earlier request was late.
+    fn registers_elsewhere(&self, host: HostId, [from, until]: [Instant; 2]) -> bool {
+        let place = self.place(host, from, until, None).flatten();
+        let agent = place.and_then(|care_of| self.owners.get(&care_of)).filter(|agent| **agent != host);
+        let Some(agent) = agent else { return false };
+        let asked = self.between(from, until).iter().filter_map(|record| match &record.what {
+            What::Marked(mark) if record.host == host && is_request(mark) => text(mark, "agent"),
+            _ => None,
+        });
+        let asked = asked.map(|asked| asked.parse().ok().and_then(|asked: Ipv4Addr| self.owners.get(&asked)));
+        let mut asked = asked.peekable();
+        asked.peek().is_some() && asked.all(|asked| asked != Some(agent))
+    }
+
     /// Returns the home agent of a mobile node; `None` if the mobile node never registered.
     pub(super) fn home_agent(&self, host: HostId) -> Option<HostId> {
         let is_home = |r: &&Record| matches!(&r.what, What::Marked(mark) if mark.role == HOME_AGENT);
@@ -261,6 +279,10 @@ impl<'a> HandoffAnalysis<'a> {
         let all = self.routes.get(begin..end).unwrap_or_default().iter();
         all.filter(move |(about, _)| about.is_none_or(|about| about == host)).map(|(_, record)| *record)
     }
+}
+
+fn is_request(mark: &Mark) -> bool {
+    mark.span == Some(Span::Begins(Stage::Registration))
 }
 
 /// Returns the care-of address in a mark, or `None` if it has none.
