@@ -174,21 +174,10 @@ impl<'a> HandoffAnalysis<'a> {
         departure: Option<Departure>,
     ) -> (Vec<Owner>, Option<&'a Record>, bool) {
         let mut stages = Vec::new();
-        let here = |r: &Record| r.host == host;
         let last = || open.then(|| (to, host, "next_handoff".to_owned()));
         // Events at the instant of the next handoff belong to that handoff.
         let until = if open { Instant(to.0.saturating_sub(1)) } else { to };
-        let iface = |r: &Record| match r.what {
-            What::Up(iface, _) | What::Down(iface, _) | What::Tuned(iface, _) => Some(iface),
-            _ => None,
-        };
-        let is_up = |r: &Record| here(r) && matches!(r.what, What::Up(_, Some(_)));
-        let up = self.first(cut, to, |r| is_up(r) && self.is_of_interface_in_use(r));
-        // With several interfaces, one that is not in use can lose its link too.
-        let counts =
-            |r: &Record| !self.has_several_interfaces(host) || up.is_some_and(|up| iface(up) == iface(r));
-        let gone =
-            self.first(cut, until, |r| here(r) && counts(r) && (is_lost(r) || self.tuned(r).is_some()));
+        let (gone, up) = self.without_link(host, [cut, to, until]);
         let why = |r: &Record| if is_lost(r) { "down" } else { "tune" };
         let to = until;
         let linked = up.map(|r| r.at);
@@ -196,8 +185,10 @@ impl<'a> HandoffAnalysis<'a> {
         add(&mut stages, Stage::Link, [gone.map(|r| (r.at, r.host, why(r).into())), up.or_else(last)]);
         let switched = self.switched(host, [cut, to], departure);
         let ready = switched.ready().unwrap_or(to);
+        // What the host had begun for the network that its radio left does not count if it begins again.
+        let left = gone.filter(|gone| gone.at == cut).and(linked);
         for stage in [Stage::Detection, Stage::Address] {
-            let times = self.times(host, [cut, to, ready], stage);
+            let times = self.times(host, [cut, to, ready], left, stage);
             for [begin, end] in times {
                 add(&mut stages, stage, [named(begin), named(end).or_else(last)]);
             }
@@ -209,8 +200,10 @@ impl<'a> HandoffAnalysis<'a> {
             lost.retain(|[gone, back]| linked.is_some_and(|linked| gone.0 >= linked) && back.2 != NOT_UP);
             // It may come back to its old network, and not need the registration that it had begun.
             let ends = last().or_else(|| lost.last().map(|[gone, _]| gone.clone()));
-            self.register(host, [cut, to], &switched, ends, (&stages, &mut registration));
-            stages.extend(registration.into_iter().flat_map(|owner| divide(owner, &lost)));
+            self.register(host, [cut, to], left, &switched, ends, (&stages, &mut registration));
+            let parts = registration.into_iter().flat_map(|owner| divide(owner, &lost));
+            let parts: Vec<_> = parts.map(|part| self.again(host, part, (&stages, &lost))).collect();
+            stages.extend(parts);
         }
         match switched {
             Switched::Agent { switch, is_crossed, .. } => (stages, switch, is_crossed),
@@ -218,17 +211,53 @@ impl<'a> HandoffAnalysis<'a> {
         }
     }
 
+    /// Returns the record of the loss of the link from `cut` to `until`, and the record of the link that the host got from
+    /// `cut` to `to`.
+    fn without_link(
+        &self,
+        host: HostId,
+        [cut, to, until]: [Instant; 3],
+    ) -> (Option<&'a Record>, Option<&'a Record>) {
+        let here = |r: &Record| r.host == host;
+        let iface = |r: &Record| match r.what {
+            What::Up(iface, _) | What::Down(iface, _) | What::Tuned(iface, _) => Some(iface),
+            _ => None,
+        };
+        let is_up =
+            |r: &Record| here(r) && matches!(r.what, What::Up(_, Some(_))) && self.is_of_interface_in_use(r);
+        let up = self.first(cut, to, is_up);
+        // With several interfaces, one that is not in use can lose its link too.
+        let counts =
+            |r: &Record| !self.has_several_interfaces(host) || up.is_some_and(|up| iface(up) == iface(r));
+        let gone =
+            self.first(cut, until, |r| here(r) && counts(r) && (is_lost(r) || self.tuned(r).is_some()));
+        // At the instant of the cut, the radio may have come up for the handoff before.
+        let after = |gone: &Record| {
+            let later = self.between(cut, to).iter().skip_while(|r| !std::ptr::eq(*r, gone));
+            later.into_iter().find(|r| is_up(r))
+        };
+        let up = gone.filter(|gone| gone.at == cut).map_or(up, after);
+        (gone, up)
+    }
+
     /// Adds the registration after the stages `before`: until an agent has the new path, and then until the sender has it. A
-    /// part without an end lasts until `last`.
+    /// part without an end lasts until `last`. If the radio left its network at the cut, the host had a link again at `left`.
     fn register(
         &self,
         host: HostId,
         [cut, to]: [Instant; 2],
+        left: Option<Instant>,
         switched: &Switched<'_>,
         last: Option<Boundary>,
         (before, stages): (&[Owner], &mut Vec<Owner>),
     ) {
-        let announced = self.begin(host, cut, to, Stage::Registration);
+        // A request before that can be for an address of the network that the host left.
+        let address = before.iter().find(|owner| owner.stage == Some(Stage::Address)).map(|owner| owner.to);
+        let since = left.into_iter().chain(address).max().filter(|_| left.is_some());
+        let until = switched.ready().unwrap_or(to);
+        let asked =
+            since.and_then(|since| self.edge(host, since, until, Span::Begins(Stage::Registration), false));
+        let announced = asked.or_else(|| self.begin(host, cut, to, Stage::Registration));
         let begins = self.registration_begins(host, latest(before), named(announced));
         let (agent, sender) = match switched {
             Switched::Agent { mapped, .. } => (named(*mapped).or(last), None),
@@ -240,10 +269,25 @@ impl<'a> HandoffAnalysis<'a> {
         add(stages, Stage::Registration, [Some(waits), sender]);
     }
 
+    /// Returns a part of the registration without the stages `before` that follow a loss of the link: the part begins with the
+    /// request that ends them.
+    fn again(&self, host: HostId, mut part: Owner, (before, lost): (&[Owner], &[[Boundary; 2]])) -> Owner {
+        if part.stage != Some(Stage::Registration) || lost.iter().all(|[_, back]| back.0 != part.from) {
+            return part;
+        }
+        let within = before.iter().filter(|owner| owner.to > part.from && owner.to < part.to);
+        let Some(end) = latest(&within.cloned().collect::<Vec<_>>()) else { return part };
+        let asked = named(self.edge(host, end.0, end.0, Span::Begins(Stage::Registration), false));
+        let (from, here, begins) = asked.unwrap_or(end);
+        (part.from, part.begins) = (from, begins);
+        part.hosts = part.hosts.map(|(_, there)| (here, there));
+        part
+    }
+
     /// Returns the times of detection of a host.
     fn detection(&self, host: HostId, [from, to]: [Instant; 2]) -> Vec<Owner> {
         let mut all = Vec::new();
-        for [begin, end] in self.times(host, [from, to, to], Stage::Detection) {
+        for [begin, end] in self.times(host, [from, to, to], None, Stage::Detection) {
             let end = named(end).unwrap_or_else(|| (to, host, "next_handoff".to_owned()));
             add(&mut all, Stage::Detection, [named(begin), Some(end)]);
         }
@@ -251,11 +295,14 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Returns the records that begin and end each time of a stage that began until `ready`, when the path was switched. The
-    /// path did not need a later time, for example after the host lost its link again. The last time may have no end.
+    /// path did not need a later time, for example after the host lost its link again. The last time may have no end. If the
+    /// radio left its network at the cut, and the host had a link again at `left`, a time that began before the cut and ended
+    /// until `left` was for the earlier network: it counts only if no other follows.
     fn times(
         &self,
         host: HostId,
         [cut, to, ready]: [Instant; 3],
+        left: Option<Instant>,
         stage: Stage,
     ) -> Vec<[Option<&'a Record>; 2]> {
         let mut times = Vec::new();
@@ -266,14 +313,20 @@ impl<'a> HandoffAnalysis<'a> {
             if record.host != host && !self.is_about(mark, "host", host) {
                 continue;
             }
+            let is_earlier = |end: Option<&Record>| {
+                let ends = |left: Instant| end.is_none_or(|end| end.at <= left);
+                begin.at <= cut && left.is_some_and(ends)
+            };
             if mark.span == Some(Span::Ends(stage)) {
                 end = Some(record);
-            } else if mark.span == Some(Span::Begins(stage)) && end.is_some() {
+            } else if mark.span == Some(Span::Begins(stage)) && (end.is_some() || is_earlier(end)) {
                 if record.at > ready {
                     break;
                 }
-                times.push([Some(begin), end.take()]);
-                begin = record;
+                if !is_earlier(end) {
+                    times.push([Some(begin), end]);
+                }
+                (begin, end) = (record, None);
             }
         }
         times.push([Some(begin), end]);
