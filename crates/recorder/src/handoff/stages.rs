@@ -73,7 +73,13 @@ impl<'a> HandoffAnalysis<'a> {
         let ordered: Vec<_> = faults.iter().map(|fault| fault.edges.clone()).collect();
         let can_be_own = |owner: &Owner| matches!(owner.stage, None | Some(Stage::Detection));
         let own = self.links.own_link_lost(host, first.from, last.to);
-        let by_own = |owner: Owner| if can_be_own(&owner) { divide(owner, &own) } else { vec![owner] };
+        // A packet that was sent after the host had lost its link waited for it.
+        let before = |at: Instant| own.iter().filter(|[gone, _]| gone.0 < at).cloned().collect::<Vec<_>>();
+        let by_own = |owner: Owner| match owner.stage {
+            Some(Stage::FirstByte) => divide(owner.clone(), &before(owner.from)),
+            _ if can_be_own(&owner) => divide(owner, &own),
+            _ => vec![owner],
+        };
         // An event of the scenario explains the parts during the event that have no other cause. It also explains the parts
         // in which the host signalled, or the sender of the flow retransmitted, and the event lost or delayed these packets.
         let hindered: Vec<_> = faults.iter().map(|fault| (fault, self.hindered_by(fault))).collect();
@@ -112,7 +118,7 @@ impl<'a> HandoffAnalysis<'a> {
             }
             Some(_) => vec![owner],
         };
-        owners.flat_map(by_event).collect()
+        join_links(owners.flat_map(by_event))
     }
 
     /// Assigns the time from the end of the last stage, or from `switch` if there is no stage, until `end`, where a
@@ -621,6 +627,26 @@ pub(super) fn share_out(from: Instant, to: Instant, stages: Vec<Owner>) -> Vec<O
 fn link_edges(owner: Owner) -> Option<[Boundary; 2]> {
     let (here, there) = owner.hosts.filter(|_| owner.stage == Some(Stage::Link))?;
     Some([(owner.from, here, owner.begins), (owner.to, there, owner.ends)])
+}
+
+/// Joins two parts in which a radio had no link: the first one ended before the radio got one.
+fn join_links(owners: impl Iterator<Item = Owner>) -> Vec<Owner> {
+    let mut joined: Vec<Owner> = Vec::new();
+    for owner in owners {
+        let is_same = |last: &&mut Owner| {
+            last.ends == NOT_UP
+                && owner.stage == last.stage
+                && (last.to, &last.begins) == (owner.from, &owner.begins)
+        };
+        match joined.last_mut().filter(is_same) {
+            Some(last) => {
+                (last.to, last.ends) = (owner.to, owner.ends);
+                last.hosts = last.hosts.zip(owner.hosts).map(|((here, _), (_, there))| (here, there));
+            }
+            None => joined.push(owner),
+        }
+    }
+    joined
 }
 
 /// Divides a part in which the host only waited, or which has no cause: the times `away` become separate parts with the
