@@ -94,6 +94,8 @@ mod hole_tests;
 #[cfg(test)]
 mod overlap_tests;
 #[cfg(test)]
+mod parts_tests;
+#[cfg(test)]
 mod stop_tests;
 #[cfg(test)]
 mod tests;
