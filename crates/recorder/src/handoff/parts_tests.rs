@@ -103,6 +103,21 @@ fn a_cut_of_the_old_path_does_not_own_the_switch_to_another_path() {
     assert_eq!(both[1].3, 997, "{report}");
 }
 
+/// The wire to the old gateway is cut before a handoff. The sender has the new path, and waits for the time-out of what the cut
+/// lost. Each part ends with an event of its time.
+#[test]
+fn a_wait_of_a_sender_that_has_switched_begins_with_its_switch() {
+    let outcome = sigma(&[("cut", "wire = \"left\"", "5.38s")]);
+    let report = crate::report::text(&outcome);
+    let all = parts_of(&outcome, 0);
+    let expected = [
+        ("path switch", "handoff", "switched", 20),
+        ("link", "cut of wire left", "segment_sent", 54),
+        ("path switch", "segment_sent", "first_data", 25),
+    ];
+    assert_eq!(all[..3], expected, "{report}");
+}
+
 /// The server is stopped during two moves, and the questions wait for it. They are sent again before the second move.
 #[test]
 fn a_wait_for_a_question_that_a_fault_holds_belongs_to_the_fault() {

@@ -91,13 +91,7 @@ impl<'a> HandoffAnalysis<'a> {
         // The host also waits while an event delays the detection at the other end.
         let detection =
             if hindered.is_empty() { Vec::new() } else { self.detection(other, [first.from, last.to]) };
-        let in_switch = |owner: Owner| {
-            let holds = |(fault, packets): &(&Fault<'_>, Cow<'_, BTreeSet<PacketId>>)| {
-                self.held_in_switch((host, flow), &owner, (fault, &**packets))
-            };
-            let held: Vec<_> = hindered.iter().filter_map(holds).collect();
-            if owner.stage == Some(Stage::PathSwitch) { divide(owner, &held) } else { vec![owner] }
-        };
+        let in_switch = |owner: Owner| self.in_switch((host, flow), owner, &hindered);
         let delays = |owner: Owner| divide(owner.clone(), &hinders(other, &owner));
         let delayed: Vec<_> = detection.into_iter().flat_map(delays).filter_map(link_edges).collect();
         let owners = owners.into_iter().flat_map(|owner| split(owner, &away));
@@ -119,6 +113,35 @@ impl<'a> HandoffAnalysis<'a> {
             Some(_) => vec![owner],
         };
         join_links(owners.flat_map(by_event))
+    }
+
+    /// Divides a switch of the path: the times in which the sender had switched, and waited because of faults that lost or
+    /// delayed packets, become separate parts.
+    fn in_switch(
+        &self,
+        (host, flow): (HostId, &Flow),
+        owner: Owner,
+        hindered: &[(&Fault<'_>, Cow<'_, BTreeSet<PacketId>>)],
+    ) -> Vec<Owner> {
+        if owner.stage != Some(Stage::PathSwitch) {
+            return vec![owner];
+        }
+        let holds =
+            |(fault, packets): &_| self.held_in_switch((host, flow), &owner, (*fault, Cow::as_ref(packets)));
+        let held: Vec<_> = hindered.iter().filter_map(holds).collect();
+        let mut parts = divide(owner, &held);
+        // The fault can have begun before the sender waited for its packets.
+        let is_earlier = |part: &Owner| {
+            let begins = |fault: &Fault<'_>| fault.edges[0].2 == part.ends && fault.begun() < part.to;
+            part.stage == Some(Stage::PathSwitch) && hindered.iter().any(|(fault, _)| begins(fault))
+        };
+        for part in parts.iter_mut().filter(|part| is_earlier(part)) {
+            let switches = |r: &Record| matches!(&r.what, What::Marked(mark) if mark.name == "switched" && r.host == flow.from.host);
+            let is_switched = self.first(part.to, part.to, switches).is_some();
+            (if is_switched { "switched" } else { "segment_sent" }).clone_into(&mut part.ends);
+            part.hosts = part.hosts.map(|(here, _)| (here, flow.from.host));
+        }
+        parts
     }
 
     /// Assigns the time from the end of the last stage, or from `switch` if there is no stage, until `end`, where a
