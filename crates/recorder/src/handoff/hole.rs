@@ -416,18 +416,21 @@ impl HandoffAnalysis<'_> {
         let is_end = |host: HostId| host == flow.from.host || host == flow.to.host;
         // On a long path, a fault may have ended before the packets that it lost were due.
         let mut faults = self.links.faults(gap.sent[0].min(gap.due), gap.end);
-        faults.retain(|fault| {
-            // Of a cut, the record names one end of the link, and the flow may not use this link.
+        faults.retain(|fault| fault.begun() < gap.end);
+        // Of a cut, the record names one end of the link, and the flow may not use this link.
+        let explains = |fault: &Fault<'_>| {
             let is_at_end = is_end(fault.host()) && fault.is_crash() && fault.ended() > gap.due;
             let loses = || losses.iter().any(|record| self.is_lost_by(record, fault));
-            let waits = || {
-                next.is_some_and(|next| {
-                    let is_waiting = || self.waits_for(next, gap, fault).is_some();
-                    (is_material(fault, gap, next) && is_waiting()) || self.holds(fault, next, lost, gap)
-                })
-            };
-            fault.begun() < gap.end && (is_at_end || loses() || waits())
-        });
+            let is_waiting =
+                |next| is_material(fault, gap, next) && self.waits_for(next, gap, fault).is_some();
+            is_at_end || loses() || next.is_some_and(is_waiting)
+        };
+        if faults.iter().any(explains) {
+            faults.retain(explains);
+        } else {
+            // Packets wait to the end of the run for a fault that the host has left: later ones can be late for another cause.
+            faults.retain(|fault| next.is_some_and(|next| self.holds(fault, next, lost, gap)));
+        }
         faults
     }
 
