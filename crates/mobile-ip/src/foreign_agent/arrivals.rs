@@ -17,7 +17,7 @@
 
 use super::departures::Departure;
 use super::special::SPECIALS;
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, of_host};
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, has_named, of_host};
 use crate::limiter::{Doubling, Limiter, PerSecond};
 use crate::mark::HandoffEvent;
 use crate::message::{Between, Binding, PreviousAgent, Request, Update};
@@ -126,11 +126,6 @@ enum Judged {
     IsHere(Visit, Mac),
     /// It is forwarded, because the mobile node has left.
     HasLeft(Visit),
-}
-
-/// Returns whether `entry` is one of these agents at `now`.
-fn has_named(sources: &[(Ipv4Addr, Instant)], now: Instant, entry: Ipv4Addr) -> bool {
-    sources.iter().any(|(agent, until)| *agent == entry && now < *until)
 }
 
 /// Returns the first [`SOURCES`] agents whose time has not ended, each once.
@@ -526,14 +521,11 @@ impl ForeignAgent {
         let claim = self.handoffs.claims.get(&host).filter(|claim| claim.is_proven);
         let claimed = claim.map(|claim| (Instant::NEVER, claim.visit(host)));
         let mut all: Vec<_> = visits.chain(left).chain(claimed).collect();
-        all.sort_unstable();
-        let (mut ranked, others): (Vec<Visit>, Vec<Visit>) = all
-            .into_iter()
-            .map(|(_, visit)| visit)
-            .partition(|visit| self.trust(*visit) == Trust::Associated);
-        ranked.reverse();
-        ranked.extend(others);
-        ranked
+        all.sort_unstable_by_key(|(since, visit)| match self.trust(*visit) {
+            Trust::Associated => (false, u64::MAX - since.0, *visit),
+            Trust::Unknown => (true, since.0, *visit),
+        });
+        all.into_iter().map(|(_, visit)| visit).collect()
     }
 
     /// Returns the classes of packets out of tunnels of other agents for a mobile node: the class of unknown sources, and those

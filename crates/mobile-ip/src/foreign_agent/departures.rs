@@ -10,7 +10,7 @@
 
 use super::keeping::entry_of;
 use super::keys::Proof;
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_ADMITTED, Sources, Visit, has_own_address, of_host};
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_ADMITTED, Sources, Visit, has_named, has_own_address, of_host};
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
 use crate::message::{Acknowledge, Binding, BufferControl, RequestFlags, Status, Update, Warning};
@@ -328,8 +328,7 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) {
         let found = self.handoffs.departures.get(&(host, home_agent)).cloned();
-        let is_source = |(agent, until): &(Ipv4Addr, Instant)| *agent == entry && now < *until;
-        let is_agent = found.as_ref().is_some_and(|departure| departure.sources.iter().any(is_source));
+        let is_agent = found.as_ref().is_some_and(|departure| has_named(&departure.sources, now, entry));
         let judged = found.ok_or(NOT_A_VISITOR).and_then(|departure| {
             if departure.care_of == entry || self.has_come_back(now, &rx, &packet, is_agent) {
                 return Err(FORWARDING_LOOP);

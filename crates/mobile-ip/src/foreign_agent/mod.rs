@@ -100,6 +100,11 @@ const NOT_PREVIOUS_AGENT: Reason = Reason("not_the_previous_agent");
 /// The agents whose tunnels may bring packets for a mobile node, the last one first, each with the end of this time.
 type Sources = Vec<(Ipv4Addr, Instant)>;
 
+/// Returns whether `entry` is one of these agents at `now`.
+fn has_named(sources: &[(Ipv4Addr, Instant)], now: Instant, entry: Ipv4Addr) -> bool {
+    sources.iter().any(|(agent, until)| *agent == entry && now < *until)
+}
+
 /// The key of a visit: the home address of the mobile node, and the address of its home agent.
 type Visit = (Ipv4Addr, Ipv4Addr);
 

@@ -3,21 +3,21 @@
 use super::*;
 use mobile_ip::message::{Binding, Numbers, PreviousAgent, Update};
 
-const PREVIOUS: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
+pub(super) const PREVIOUS: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
 pub(super) const ATTACKER: Mac = Mac([2, 0, 0, 0, 0, 66]);
 const SMOOTH: &str = "smooth_handoff = true\npending = 4000";
-const PROVEN: &str = r#"
+pub(super) const PROVEN: &str = r#"
     smooth_handoff = true
     mobile_nodes = [{ address = "10.1.0.7", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
 "#;
-const UP: u16 = 2;
-const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
+pub(super) const UP: u16 = 2;
+pub(super) const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 
-fn at(ms: u64) -> Instant {
+pub(super) fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
-fn agent(changes: &str) -> ForeignAgent {
+pub(super) fn agent(changes: &str) -> ForeignAgent {
     let mut agent = foreign_agent(changes).unwrap();
     start(&mut agent);
     agent
@@ -393,8 +393,8 @@ fn a_cut_notification_is_refused() {
 
 // --- claims against what is known ----------------------------------------------------------------------------------
 
-const DIRECT: &str = "smooth_handoff = true\ndirect_tunnels = true";
-const NEXT: Ipv4Addr = Ipv4Addr::new(10, 5, 0, 1);
+pub(super) const DIRECT: &str = "smooth_handoff = true\ndirect_tunnels = true";
+pub(super) const NEXT: Ipv4Addr = Ipv4Addr::new(10, 5, 0, 1);
 
 /// Gives the foreign agent a request, and the home agent's acceptance of it.
 fn registers(agent: &mut ForeignAgent, now: Instant, asked: &Request) {

@@ -1,16 +1,14 @@
 //! Hosts that claim the home address of a mobile node with another home agent, for example their own, and hosts on the link that
 //! change the requests of others.
 
-use super::handoffs::{ATTACKER, receives_from, signed_update};
+use super::handoffs::{
+    ATTACKER, CORRESPONDENT, DIRECT, NEXT, PREVIOUS, PROVEN, UP, agent, at, receives_from, signed_update,
+};
 use super::*;
 use mobile_ip::message::{Binding, Numbers, PreviousAgent};
 
-const PREVIOUS: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
-const NEXT: Ipv4Addr = Ipv4Addr::new(10, 5, 0, 1);
-const CORRESPONDENT: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 9);
 /// Home agents of the attacker: one address is below that of the mobile node's home agent, the other above.
 const ROGUES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 9), Ipv4Addr::new(203, 0, 113, 9)];
-const BARE: &str = "smooth_handoff = true\ndirect_tunnels = true";
 /// The agent has an association with the mobile node's home agent, and with another one.
 const TRUSTS: &str = r#"
     smooth_handoff = true
@@ -21,21 +19,6 @@ const TRUSTS: &str = r#"
         { address = "10.1.0.3", spi = 400, key = "ffeeddccbbaa99887766554433221100" },
     ]
 "#;
-const PROVEN: &str = r#"
-    smooth_handoff = true
-    mobile_nodes = [{ address = "10.1.0.7", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
-"#;
-
-fn at(ms: u64) -> Instant {
-    Instant::from_millis(ms)
-}
-
-fn agent(changes: &str) -> ForeignAgent {
-    let mut agent = foreign_agent(changes).unwrap();
-    start(&mut agent);
-    agent
-}
-
 /// Returns a request to this home agent that names a previous agent, signed for the foreign agent if `proven`.
 fn asked(now: Instant, home_agent: Ipv4Addr, previous: Ipv4Addr, proven: bool) -> Request {
     let mut asked = Request { home_agent, ..request(now, HOME) };
@@ -61,7 +44,7 @@ fn answers(agent: &mut ForeignAgent, now: Instant, asked: &Request, code: Code) 
     (reply.lifetime, reply.home_agent) = (asked.lifetime, asked.home_agent);
     reply.sign(Between::MobileHome, &association());
     reply.sign(Between::ForeignHome, &foreign);
-    heard(agent, now, 2, ATTACKER, packet(asked.home_agent, VISITED, &reply.emit()));
+    heard(agent, now, UP, ATTACKER, packet(asked.home_agent, VISITED, &reply.emit()));
 }
 
 fn registers(agent: &mut ForeignAgent, now: Instant, mac: Mac, asked: &Request) {
@@ -72,7 +55,7 @@ fn registers(agent: &mut ForeignAgent, now: Instant, mac: Mac, asked: &Request) 
 /// Gives the foreign agent a Binding Update of the mobile node.
 fn leaves(agent: &mut ForeignAgent, now: Instant, to: Ipv4Addr) {
     let update = Binding::Update(signed_update(now, HOME, to, &association()));
-    heard(agent, now, 2, ATTACKER, packet(PREVIOUS, VISITED, &update.emit(&Numbers::default())));
+    heard(agent, now, UP, ATTACKER, packet(PREVIOUS, VISITED, &update.emit(&Numbers::default())));
 }
 
 fn get(agent: &mut ForeignAgent, now: Instant) -> [Option<Mac>; 2] {
@@ -83,7 +66,7 @@ fn get(agent: &mut ForeignAgent, now: Instant) -> [Option<Mac>; 2] {
 /// visitor gets all packets that it got before. Without `direct_tunnels`, too.
 #[test]
 fn a_registration_with_another_home_agent_takes_nothing_from_a_visitor() {
-    for (keys, rogue) in [BARE, TRUSTS].into_iter().flat_map(|keys| ROGUES.map(|rogue| (keys, rogue))) {
+    for (keys, rogue) in [DIRECT, TRUSTS].into_iter().flat_map(|keys| ROGUES.map(|rogue| (keys, rogue))) {
         let without = keys.replace("direct_tunnels = true", "");
         for (keys, is_direct) in [(keys, true), (&without, false)] {
             let mut agent = agent(keys);
@@ -150,7 +133,7 @@ fn keys_of(agent: &mut ForeignAgent, now: Instant, asked: &Request) -> Associati
         .extensions
         .push(DistributedKey::new(&scope, &association(), &foreign).extension(&Numbers::default()));
     reply.sign(Between::ForeignHome, &foreign);
-    heard(agent, now, 2, ATTACKER, packet(asked.home_agent, VISITED, &reply.emit()));
+    heard(agent, now, UP, ATTACKER, packet(asked.home_agent, VISITED, &reply.emit()));
     scope.association(&association())
 }
 
@@ -184,9 +167,9 @@ fn of_two_home_agents_the_latest_counts_if_it_is_trusted() {
     let other = Ipv4Addr::new(10, 1, 0, 3);
     for (keys, second, expected) in [
         (TRUSTS, other, ATTACKER),
-        (BARE, other, MOBILE),
+        (DIRECT, other, MOBILE),
         (TRUSTS, ROGUES[0], MOBILE),
-        (BARE, ROGUES[0], MOBILE),
+        (DIRECT, ROGUES[0], MOBILE),
     ] {
         let mut agent = agent(keys);
         registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, false));
@@ -194,7 +177,7 @@ fn of_two_home_agents_the_latest_counts_if_it_is_trusted() {
         assert_eq!(receives_from(&mut agent, at(2001), CORRESPONDENT), Some(expected), "{second}");
         assert_eq!(
             receives_from(&mut agent, at(2001), PREVIOUS),
-            Some(if keys == BARE || second != other { MOBILE } else { ATTACKER })
+            Some(if keys == DIRECT || second != other { MOBILE } else { ATTACKER })
         );
     }
 }
@@ -204,7 +187,7 @@ fn of_two_home_agents_the_latest_counts_if_it_is_trusted() {
 #[test]
 fn a_changed_copy_does_not_take_the_place_of_a_request() {
     for (ms, high, is_taken) in [(1001, 0, false), (1500, 9, false), (2000, 0, false), (2000, 1, true)] {
-        let mut agent = agent(BARE);
+        let mut agent = agent(DIRECT);
         let honest = asked(at(1000), AGENT, PREVIOUS, false);
         asks(&mut agent, at(1000), MOBILE, &honest);
         let identification = honest.identification + (high << 32);
@@ -221,7 +204,7 @@ fn a_changed_copy_does_not_take_the_place_of_a_request() {
 /// own previous agent.
 #[test]
 fn what_the_accepted_request_has_named_comes_first() {
-    let mut agent = agent(&BARE.replace("direct_tunnels = true", ""));
+    let mut agent = agent(&DIRECT.replace("direct_tunnels = true", ""));
     let honest = asked(at(1000), AGENT, PREVIOUS, false);
     asks(&mut agent, at(1000), MOBILE, &honest);
     for number in 1..=4_u64 {
@@ -307,7 +290,7 @@ fn the_end_of_a_claim_is_not_that_of_the_arrival() {
 /// gets those of the agents that it has named from this link address.
 #[test]
 fn a_new_link_address_gets_the_packets_of_earlier_agents_with_a_key() {
-    let bare = BARE.replace("direct_tunnels = true", "");
+    let bare = DIRECT.replace("direct_tunnels = true", "");
     for (keys, is_proven) in [(PROVEN, true), (&bare, false)] {
         let mut agent = agent(keys);
         registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, is_proven));

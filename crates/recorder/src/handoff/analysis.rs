@@ -196,6 +196,12 @@ pub(super) fn is_switch(mark: &Mark) -> bool {
     mark.span == Some(Span::Begins(Stage::PathSwitch))
 }
 
+/// Returns whether the correspondent of SIGMA on this host has switched the path.
+pub(super) fn has_switched(record: &Record, sender: HostId) -> bool {
+    let is_it = |mark: &Mark| mark.role == sigma::mark::CORRESPONDENT && mark.name == "switched";
+    record.host == sender && matches!(&record.what, What::Marked(mark) if is_it(mark))
+}
+
 /// Returns whether the record shows that a radio went out of range of its cell.
 pub(super) fn is_lost(record: &Record) -> bool {
     matches!(&record.what, What::Down(_, why) if **why == *node::Link::OUT_OF_RANGE)

@@ -1,6 +1,6 @@
 //! The effect of the events of a scenario, and of links that are down, on the packets of a flow.
 
-use super::analysis::HandoffAnalysis;
+use super::analysis::{HandoffAnalysis, has_switched};
 use super::experience::Owner;
 use super::hole::{Gap, limit};
 use super::links::NOT_UP;
@@ -8,7 +8,7 @@ use super::stages::Next;
 use crate::decode::Control;
 use crate::faults::{Boundary, Fault, NOT_ENDED};
 use crate::flow::{Flow, PacketEvent, Packets, is_kept, stopped};
-use node::{Mark, Stage};
+use node::Stage;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use trace::{EventKind, HostId, Record, What};
@@ -185,11 +185,8 @@ impl HandoffAnalysis<'_> {
     ) -> Option<[Boundary; 2]> {
         let packets = self.packets_of(flow).filter(|packets| packets.is_stream && !hindered.is_empty())?;
         let sender = flow.from.host;
-        let switches = |r: &Record| {
-            let is_it = |mark: &Mark| mark.role == sigma::mark::CORRESPONDENT && mark.name == "switched";
-            r.host == sender && matches!(&r.what, What::Marked(mark) if is_it(mark))
-        };
-        let switched = if sender == host { part.from } else { self.first(part.from, part.to, switches)?.at };
+        let switches = self.first(part.from, part.to, |r| has_switched(r, sender));
+        let switched = if sender == host { part.from } else { switches?.at };
         let arrives = |packet, since| self.traffic.reached(packet, flow.to.host, since);
         let (before, after) =
             packets.sendings.split_at(packets.sendings.partition_point(|sending| sending.at < switched));

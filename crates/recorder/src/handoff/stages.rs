@@ -1,7 +1,7 @@
 //! The causes of an outage. Each stage of a handoff begins and ends at two events; the outage is divided among the
 //! stages.
 
-use super::analysis::{HandoffAnalysis, begin, is_lost, named};
+use super::analysis::{HandoffAnalysis, begin, has_switched, is_lost, named};
 use super::cut::Cut;
 use super::experience::{Outage, Owner};
 use super::links::NOT_UP;
@@ -136,8 +136,7 @@ impl<'a> HandoffAnalysis<'a> {
             part.stage == Some(Stage::PathSwitch) && hindered.iter().any(|(fault, _)| begins(fault))
         };
         for part in parts.iter_mut().filter(|part| is_earlier(part)) {
-            let switches = |r: &Record| matches!(&r.what, What::Marked(mark) if mark.name == "switched" && r.host == flow.from.host);
-            let is_switched = self.first(part.to, part.to, switches).is_some();
+            let is_switched = self.first(part.to, part.to, |r| has_switched(r, flow.from.host)).is_some();
             (if is_switched { "switched" } else { "segment_sent" }).clone_into(&mut part.ends);
             part.hosts = part.hosts.map(|(here, _)| (here, flow.from.host));
         }
