@@ -33,8 +33,10 @@ impl Name {
 #[derive(Clone, Copy, Debug)]
 struct Sighting {
     packet: Name,
-    /// Its last time to live.
+    /// Its last time to live; with the identification 0, that of the last copy that was forwarded.
     ttl: u8,
+    /// With the identification 0, the number of copies that were forwarded with this time to live, without those that have come back.
+    copies: u32,
     at: Instant,
 }
 
@@ -44,8 +46,8 @@ pub(crate) struct Passed(Vec<[Option<Sighting>; PLACES]>);
 
 impl Passed {
     /// Returns whether this packet was seen before with a larger time to live, and notes the packet. Only packets with the same
-    /// `entry` are compared. Equal UDP datagrams with the identification 0 cannot be told apart: they count as one packet. So each one
-    /// is compared with the last one only. Otherwise, a forged one with a large time to live would stop all later ones.
+    /// `entry` are compared. Equal UDP datagrams with the identification 0 cannot be told apart. So each copy that was forwarded stops
+    /// one copy with a smaller time to live: all that circle are found, and a forged one with a large time to live stops one other.
     pub(crate) fn has_come_back(&mut self, now: Instant, entry: Ipv4Addr, packet: &[u8], ttl: u8) -> bool {
         if self.0.is_empty() {
             self.0 = vec![[None; PLACES]; GROUPS];
@@ -56,16 +58,23 @@ impl Passed {
         let is_old = |place: &Option<Sighting>| place.is_none_or(|before| now >= before.at + AGE);
         let same = group.iter().position(|place| place.is_some_and(|before| before.packet == id));
         let before = same.and_then(|at| *group.get(at)?).filter(|before| now < before.at + AGE);
-        let is_back = before.is_some_and(|before| ttl < before.ttl);
-        if is_back && number != 0 {
+        let is_lower = before.is_some_and(|before| ttl < before.ttl);
+        if is_lower && number != 0 {
             return true;
         }
+        let left = before.and_then(|before| before.copies.checked_sub(1)).filter(|_| is_lower);
+        if let (Some(copies), Some(place)) = (left, same.and_then(|at| group.get_mut(at))) {
+            *place = before.map(|before| Sighting { copies, ..before });
+            return true;
+        }
+        let equal = before.filter(|before| before.ttl == ttl).map_or(0, |before| before.copies);
+        let copies = equal.saturating_add(1);
         let random = || (mixed(id.packet.0 ^ u64::from(ttl)) >> 32) as usize % PLACES;
         let at = same.or_else(|| group.iter().position(is_old)).unwrap_or_else(random);
         if let Some(place) = group.get_mut(at) {
-            *place = Some(Sighting { packet: id, ttl, at: now });
+            *place = Some(Sighting { packet: id, ttl, copies, at: now });
         }
-        is_back
+        false
     }
 }
 
@@ -118,6 +127,19 @@ mod tests {
         }
     }
 
+    /// Each copy of a burst of equal datagrams with the identification 0 is found in its first round.
+    #[test]
+    fn equal_datagrams_that_circle_are_all_found() {
+        let mut passed = Passed::default();
+        let mut comes_back = |ttl| passed.has_come_back(Instant::ZERO, ANY, &packet(1), ttl);
+        assert_eq!(Header::parse(&packet(1)).unwrap().0.id, 0);
+        assert!((0..1000).all(|_| !comes_back(64)));
+        assert!((0..1000).all(|_| comes_back(61)));
+        assert!(!comes_back(61), "one more than were forwarded");
+        // Copies of two rounds, in turn.
+        assert!((0..100).all(|_| !comes_back(64) && comes_back(61)));
+    }
+
     #[test]
     fn packets_that_circle_are_found_soon_however_many_there_are() {
         assert!(rounds(100) < 1.01, "{}", rounds(100));
@@ -128,9 +150,10 @@ mod tests {
     #[test]
     fn an_equal_packet_after_ten_seconds_is_another_one() {
         let mut passed = Passed::default();
-        let mut sees = |seconds: u64, ttl| {
-            passed.has_come_back(Instant::from_millis(seconds * 1000), ANY, &packet(1), ttl)
-        };
+        let (header, payload) = Header::parse(&packet(1)).map(|(h, p)| (h, p.to_vec())).unwrap();
+        let bytes = Header { id: 7, ..header }.emit(&payload);
+        let mut sees =
+            |seconds: u64, ttl| passed.has_come_back(Instant::from_millis(seconds * 1000), ANY, &bytes, ttl);
         assert_eq!([sees(0, 60), sees(1, 60), sees(2, 61)], [false; 3], "it did not lose a hop");
         assert_eq!([sees(3, 60), sees(11, 59)], [true; 2]);
         assert_eq!([sees(12, 60), sees(13, 59)], [false, true]);
