@@ -141,3 +141,67 @@ fn a_node_at_home_by_its_further_interface_answers_for_its_address() {
         assert_eq!((datagrams.lost, download.lost, datagrams.bytes), (0, 0, 160 * (50 * 115 + 1)), "{home}");
     }
 }
+
+/// The mobile node is at home by its further interface, and the home agent cannot store bindings any more when a preferred interface
+/// finds a foreign agent. So it goes back home at once, and tries again each minute.
+const HOME_IS_FURTHER: &str = r#"
+about = "at home by the further interface, and a home agent that cannot store"
+duration = "100s"
+[wire.internet]
+ends = ["correspondent", "home"]
+rate = "100Mb/s"
+delay = "5ms"
+net = "10.0.0.0/24"
+[wire.to-a]
+ends = ["home", "a"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.2.0/24"
+[cell.1]
+station = "home"
+rate = "2Mb/s"
+net = "10.1.0.0/24"
+[cell.2]
+station = "a"
+rate = "2Mb/s"
+net = "10.2.0.0/24"
+[mobile-ip]
+key = "000102030405060708090a0b0c0d0e0f"
+[host.correspondent]
+role = [{ kind = "apps/constant-rate", to = "mobile:7000", rate = 20, size = 100, start = "2s", stop = "98s" }]
+[host.home]
+role = [{ kind = "mobile-ip/home-agent" }]
+[host.a]
+role = [{ kind = "mobile-ip/foreign-agent" }]
+[host.mobile]
+address = "10.1.0.7"
+radios = 2
+role = [
+    { kind = "mobile-ip/mobile-node", lifetime = "20s", preference = 1, weakest_signal = -80, further_interfaces = [
+        { name = "air2", preference = 0 },
+    ] },
+    { kind = "apps/roam", places = [{ name = "a", cell = 2 }], handoffs = false },
+    { kind = "apps/roam", interface = "air2", places = [{ name = "home", cell = 1 }], handoffs = false },
+    { kind = "apps/sink", at = "mobile:7000" },
+]
+[host.mobile.course]
+1 = [["0s", -60]]
+2 = [["0s", -98], ["8s", -98], ["9s", -60]]
+[[event]]
+at = "5s"
+kind = "disk-full"
+host = "home"
+"#;
+
+/// `at` is the time of the full disk: before the first registration away from home, or before a renewal.
+#[test]
+fn without_a_registration_a_node_goes_home_if_the_home_agent_lacks_resources() {
+    for at in ["5s", "15s"] {
+        let text = HOME_IS_FURTHER.replace("at = \"5s\"", &format!("at = \"{at}\""));
+        let outcome =
+            recorder::run::simulate(Scenario::plan("further.toml", &text, &[], 1).unwrap()).unwrap();
+        let changes = changes(&outcome.records);
+        assert_eq!(changes[..2], ["air preferred_interface", "air2 denied"], "{at}");
+        assert_eq!(outcome.flows[0].lost, 0, "{at}: {changes:?}");
+    }
+}

@@ -10,8 +10,8 @@ use wire::{Duration, Instant};
 
 /// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
-/// The longest pause after the denial of a home agent that lacks resources, until the request is repeated (not from an RFC). The
-/// registration may end meanwhile, so the node must not wait as long as for a home agent that does not answer.
+/// The longest pause after the denial of a home agent that lacks resources, until the request is repeated, if the registration would end
+/// in a longer one (not from an RFC).
 const LACKING_PAUSE: Duration = Duration::from_secs(2);
 
 impl MobileNode {
@@ -26,7 +26,7 @@ impl MobileNode {
     ) {
         out.mark(MobileIpEvent::Denied { code }.into());
         self.lacks_resources = code == Code::HomeResources;
-        if self.lacks_resources {
+        if self.lacks_resources && self.registrar.registered_by().is_some() && !self.lasts_until_retry() {
             let latest = now + LACKING_PAUSE;
             let again = self.timers.due(Timer::Retry).map_or(latest, |again| again.min(latest));
             self.timers.set(Timer::Retry, again);
@@ -49,13 +49,25 @@ impl MobileNode {
 
     /// Returns whether the node repeats the request by this interface after an authenticated denial, because the registration still
     /// delivers packets until then. A home agent that lacks resources denies the requests by each interface: then the node only leaves
-    /// this one to receive packets by that of the registration.
+    /// this one to receive packets by that of the registration, or without a registration on the home link.
     fn waits_here(&self) -> bool {
-        if self.lacks_resources {
-            let receives = self.receives_here() || self.receives_elsewhere();
-            return receives || self.registrar.registered_by().is_none();
+        if self.receives_here() && self.lasts_until_retry() {
+            return true;
         }
-        self.receives_here() && self.timers.due(Timer::Expire) > self.timers.due(Timer::Retry)
+        let by = self.registrar.registered_by();
+        let is_left = by.is_some_and(|(iface, _)| iface != self.used.iface);
+        self.lacks_resources && (self.receives_elsewhere() || !is_left && !self.is_home_elsewhere())
+    }
+
+    /// Returns whether the registration ends after the next request.
+    fn lasts_until_retry(&self) -> bool {
+        self.timers.due(Timer::Expire) > self.timers.due(Timer::Retry)
+    }
+
+    /// Returns whether another interface is on the home link.
+    fn is_home_elsewhere(&self) -> bool {
+        let home_agent = self.registrar.home_agent();
+        self.others.iter().any(|other| other.usable.is_some() && other.heard(home_agent).is_some())
     }
 
     /// Returns whether packets that arrive at the agent of the registration reach the node by the interface in use.
