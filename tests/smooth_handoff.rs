@@ -381,3 +381,24 @@ fn a_home_agent_behind_a_slow_wire_is_unreachable_until_arp_has_its_late_answer(
     assert_eq!(results(&far), [(3010, "denied"), (12_308, "registered")]);
     assert!(far[0].2.contains("81 (foreign agent: home agent host unreachable)"), "{far:?}");
 }
+
+/// The clock of the mobile node is set forward, so the home agent denies its request at the agent to which it comes back. The
+/// corrected request has an earlier Identification, and is the latest one all the same.
+#[test]
+fn a_corrected_clock_does_not_cost_the_packets_of_a_return() {
+    let moves = [
+        ("{ at = \"7.531s\", to = \"c\" }", "{ at = \"8.031s\", to = \"a\" }"),
+        ("{ at = \"10.047s\", to = \"a\" }", "{ at = \"10.047s\", to = \"b\" }"),
+        ("{ at = \"12.569s\", to = \"b\" }", "{ at = \"12.569s\", to = \"a\" }"),
+    ];
+    let step = event(7000, "clock", "host = \"mobile\"\nstep = \"+100s\"");
+    for keys in ["false", "true"] {
+        let setting = format!("mobile-ip.distributed_keys={keys}");
+        let outcome = run_text(&(changed(&moves) + &step), &[&setting]);
+        assert_eq!(reasons(&outcome.records).get("registration_not_accepted"), None, "{keys}");
+        // Nothing is lost but what was on the air; after the third move, what arrives before the reply: the previous agent got the
+        // Identification of the future.
+        let lost = lost(&outcome);
+        assert!(lost[..2].iter().all(|lost| *lost <= 1) && lost[2] <= 9 && lost[3] <= 1, "{keys}: {lost:?}");
+    }
+}

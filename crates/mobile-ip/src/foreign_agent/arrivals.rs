@@ -94,7 +94,7 @@ pub(super) struct Claim {
     left: u32,
     /// Whether the request had a correct Mobile-Foreign Authentication, and was no replay of an earlier one.
     pub(super) is_proven: bool,
-    /// Whether the home agent has denied the request. Then a corrected one may have an earlier Identification.
+    /// Whether the home agent has denied the request.
     is_denied: bool,
     ends: Instant,
 }
@@ -310,8 +310,7 @@ impl ForeignAgent {
         }
         let known = self.handoffs.claims.get(&host);
         let known = known.filter(|known| now < known.ends && known.mac == pending.mac);
-        let as_trusted = known.filter(|known| self.trust(known.visit(host)) >= self.trust(visit));
-        let rest = as_trusted.map_or(EARLY, |known| known.left);
+        let rest = known.map_or(EARLY, |known| known.left);
         let known = known.filter(|known| known.visit(host) == visit);
         // Another host can have sent the requests without a proof.
         let claimed =
@@ -335,23 +334,16 @@ impl ForeignAgent {
         self.watch_tunnels(host, out);
     }
 
-    /// Returns whether a request without a proof may claim a mobile node. If another link address claims it too, and its home agent is
-    /// not less trusted, neither gets packets before the home agent has accepted its request.
+    /// Returns whether a request without a proof may claim a mobile node. If another link address claims it too, neither gets packets
+    /// before the home agent has accepted its request. A trusted home agent makes no difference: any host can write it into a request.
     fn may_claim(&mut self, now: Instant, mac: Mac, visit: Visit, out: &mut Outbox) -> bool {
-        let trust = self.trust(visit);
         let is_known = self.is_known(now, visit);
-        let known = self.handoffs.claims.get(&visit.0).filter(|known| now < known.ends);
+        let known = self.handoffs.claims.get_mut(&visit.0).filter(|known| now < known.ends);
         let Some(known) = known else { return !is_known && self.has_place_for_claim(out) };
-        let before = self.trust(known.visit(visit.0));
-        let is_taken = known.is_proven || trust < before || (known.mac != mac && trust == before);
-        let is_denied = is_taken || is_known;
-        if is_denied
-            && trust >= before
-            && let Some(known) = self.handoffs.claims.get_mut(&visit.0).filter(|known| !known.is_proven)
-        {
+        if known.mac != mac && !known.is_proven {
             known.left = 0;
         }
-        !is_denied
+        !is_known && !known.is_proven && known.mac == mac
     }
 
     fn trust(&self, (host, home_agent): Visit) -> Trust {
@@ -630,10 +622,18 @@ impl ForeignAgent {
         self.handoffs.claims.remove(&visit.0).filter(|claim| claim.is_proven).map(|claim| claim.sources)
     }
 
-    /// Records that the home agent has denied a request.
-    pub(super) fn deny_claim(&mut self, asked: RequestKey) {
+    /// Records that the home agent has denied a request. A corrected one may have an earlier Identification.
+    pub(super) fn has_denied(&mut self, Pending { request, .. }: &Pending) {
+        let asked = (request.home, low(request.identification));
         if let Some(claim) = self.handoffs.claims.get_mut(&asked.0).filter(|claim| claim.waits == asked) {
             claim.is_denied = true;
+        }
+        let visitor = self.visitors.get_mut(&(request.home, request.home_agent));
+        let restored = visitor.filter(|visitor| visitor.identification == request.identification);
+        if let Some(visitor) = restored
+            && let Some(left_by) = visitor.left_by
+        {
+            visitor.identification = left_by;
         }
     }
 

@@ -262,9 +262,9 @@ impl ForeignAgent {
     /// ended, but not while the request waits.
     pub(super) fn readmit(&mut self, now: Instant, pending: &Pending, out: &mut Outbox) {
         let request = &pending.request;
-        let Some(departure) = self.handoffs.departures.get(&(request.home, request.home_agent)) else {
-            return;
-        };
+        let visit = (request.home, request.home_agent);
+        let Some(departure) = self.handoffs.departures.get(&visit) else { return };
+        let left_by = departure.identification;
         let is_later = ntp_distance(request.identification, departure.identification) > 0;
         if !is_later || request.lifetime == 0 || has_own_address(request) || !self.is_proven(pending) {
             return;
@@ -274,7 +274,10 @@ impl ForeignAgent {
         let lifetime = u16::try_from(ends.since(now).as_secs()).unwrap_or(u16::MAX).max(1);
         // Without a place for the visit, the home agent's reply decides.
         if self.admit(now, pending, lifetime, out).is_err() {
-            self.refused.count(NOT_ADMITTED);
+            return self.refused.count(NOT_ADMITTED);
+        }
+        if let Some(visitor) = self.visitors.get_mut(&visit) {
+            visitor.left_by = Some(left_by);
         }
     }
 

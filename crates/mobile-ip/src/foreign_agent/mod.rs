@@ -118,8 +118,10 @@ fn of_host<T>(all: &BTreeMap<Visit, T>, host: Ipv4Addr) -> impl Iterator<Item = 
 #[derive(Debug)]
 struct Visitor {
     mac: Mac,
-    /// The Identification of the request accepted last.
+    /// The Identification of the request accepted last, or of the one that has restored the visit.
     identification: u64,
+    /// If a request has restored the visit, and none was accepted since: the Identification of the Binding Update before it.
+    left_by: Option<u64>,
     /// The number of the request accepted last, in the order of arrival.
     number: u64,
     /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address

@@ -51,7 +51,7 @@ impl ForeignAgent {
             self.forget_older(&pending);
             self.arrived(now, &pending, lifetime, out);
         } else {
-            self.deny_claim(asked);
+            self.has_denied(&pending);
         }
         self.send_reply(&pending, reply, out);
         Ok(())

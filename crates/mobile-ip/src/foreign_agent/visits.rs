@@ -71,6 +71,7 @@ impl ForeignAgent {
         let visitor = Visitor {
             mac,
             identification: pending.request.identification,
+            left_by: None,
             number: pending.number,
             seen,
             lifetime,

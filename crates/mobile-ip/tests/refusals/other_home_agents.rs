@@ -137,8 +137,9 @@ fn keys_of(agent: &mut ForeignAgent, now: Instant, asked: &Request) -> Associati
     scope.association(&association())
 }
 
-/// A visit or a claim with an unknown home agent does not keep a mobile node with a trusted one from its packets before the reply. One
-/// with an equally trusted home agent does: the agent does not know which of them is the mobile node.
+/// A visit with an unknown home agent does not keep a mobile node with a trusted one from its packets before the reply. One with an
+/// equally trusted home agent does, and so does each claim of another link address, because any host can write a trusted home agent
+/// into a request: the agent does not know which of them is the mobile node.
 #[test]
 fn an_unknown_home_agent_does_not_switch_off_early_packets() {
     let other = Ipv4Addr::new(10, 1, 0, 3);
@@ -152,11 +153,26 @@ fn an_unknown_home_agent_does_not_switch_off_early_packets() {
             }
             asks(&mut agent, at(2003), MOBILE, &asked(at(2003), AGENT, NEXT, false));
             let got = receives_from(&mut agent, at(2004), NEXT);
-            assert_eq!(got, is_early.then_some(MOBILE), "{home_agent}, {is_accepted}");
-            // A later claim with an unknown home agent changes nothing.
+            assert_eq!(got, (is_early && is_accepted).then_some(MOBILE), "{home_agent}, {is_accepted}");
             asks(&mut agent, at(2500), ATTACKER, &asked(at(2505), ROGUES[0], NEXT, false));
-            assert_eq!(receives_from(&mut agent, at(2506), NEXT), got, "{home_agent}, {is_accepted}");
+            assert_eq!(receives_from(&mut agent, at(2506), NEXT), None, "{home_agent}, {is_accepted}");
         }
+    }
+}
+
+/// Any host can write a trusted home agent into a request. So it takes no early packets of a mobile node whose home agent is unknown,
+/// whether it asks first or last.
+#[test]
+fn a_trusted_home_agent_in_a_request_takes_no_early_packets() {
+    for asks_first in [true, false] {
+        let mut agent = agent(&TRUSTS.replace("direct_tunnels = true", ""));
+        let ask = |ms, home_agent| asked(at(ms), home_agent, PREVIOUS, false);
+        let both = [(ATTACKER, ask(1000, AGENT)), (MOBILE, ask(1003, ROGUES[0]))];
+        let order = if asks_first { [0, 1] } else { [1, 0] };
+        for (mac, request) in order.map(|at| &both[at]) {
+            asks(&mut agent, at(1000), *mac, request);
+        }
+        assert_eq!(receives_from(&mut agent, at(1001), PREVIOUS), None, "{asks_first}");
     }
 }
 
