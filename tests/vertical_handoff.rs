@@ -205,3 +205,13 @@ fn without_a_registration_a_node_goes_home_if_the_home_agent_lacks_resources() {
         assert_eq!(outcome.flows[0].lost, 0, "{at}: {changes:?}");
     }
 }
+
+/// Both interfaces are on the home link: the node stays at the preferred one, although its requests are denied.
+#[test]
+fn a_node_at_home_stays_there_if_the_home_agent_lacks_resources() {
+    let text = HOME_IS_FURTHER
+        .replace("name = \"a\", cell = 2", "name = \"home\", cell = 1")
+        .replace("\"5s\"", "\"1ms\"");
+    let outcome = recorder::run::simulate(Scenario::plan("further.toml", &text, &[], 1).unwrap()).unwrap();
+    assert_eq!((changes(&outcome.records), outcome.flows[0].lost), (vec![], 0));
+}

@@ -11,6 +11,10 @@ const PLACES: usize = 8;
 /// How long a packet is recognized (not from an RFC). Later, an equal packet is another one.
 const AGE: Duration = Duration::from_secs(10);
 
+/// How long equal datagrams with the identification 0 are counted together (not from an RFC). If the path to the agent becomes longer, no
+/// more than those of this time are taken for datagrams that have come back.
+const COUNTED: Duration = Duration::from_secs(1);
+
 /// What the copies of one packet have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Name {
@@ -35,8 +39,10 @@ struct Sighting {
     packet: Name,
     /// Its last time to live; with the identification 0, that of the last copy that was forwarded.
     ttl: u8,
-    /// With the identification 0, the number of copies that were forwarded with this time to live, without those that have come back.
+    /// With the identification 0, the number of copies that were forwarded with this time to live since `since`, without those that have
+    /// come back.
     copies: u32,
+    since: Instant,
     at: Instant,
 }
 
@@ -47,7 +53,8 @@ pub(crate) struct Passed(Vec<[Option<Sighting>; PLACES]>);
 impl Passed {
     /// Returns whether this packet was seen before with a larger time to live, and notes the packet. Only packets with the same
     /// `entry` are compared. Equal UDP datagrams with the identification 0 cannot be told apart. So each copy that was forwarded stops
-    /// one copy with a smaller time to live: all that circle are found, and a forged one with a large time to live stops one other.
+    /// one copy with a smaller time to live, for a second: all that circle are found, and a forged one with a large time to live stops one
+    /// other.
     pub(crate) fn has_come_back(&mut self, now: Instant, entry: Ipv4Addr, packet: &[u8], ttl: u8) -> bool {
         if self.0.is_empty() {
             self.0 = vec![[None; PLACES]; GROUPS];
@@ -62,17 +69,19 @@ impl Passed {
         if is_lower && number != 0 {
             return true;
         }
-        let left = before.and_then(|before| before.copies.checked_sub(1)).filter(|_| is_lower);
+        let counted = before.filter(|before| now < before.since + COUNTED);
+        let left = counted.and_then(|before| before.copies.checked_sub(1)).filter(|_| is_lower);
         if let (Some(copies), Some(place)) = (left, same.and_then(|at| group.get_mut(at))) {
             *place = before.map(|before| Sighting { copies, ..before });
             return true;
         }
-        let equal = before.filter(|before| before.ttl == ttl).map_or(0, |before| before.copies);
-        let copies = equal.saturating_add(1);
+        let equal = counted.filter(|before| before.ttl == ttl);
+        let (copies, since) =
+            equal.map_or((1, now), |before| (before.copies.saturating_add(1), before.since));
         let random = || (mixed(id.packet.0 ^ u64::from(ttl)) >> 32) as usize % PLACES;
         let at = same.or_else(|| group.iter().position(is_old)).unwrap_or_else(random);
         if let Some(place) = group.get_mut(at) {
-            *place = Some(Sighting { packet: id, ttl, copies, at: now });
+            *place = Some(Sighting { packet: id, ttl, copies, since, at: now });
         }
         false
     }
@@ -138,6 +147,19 @@ mod tests {
         assert!(!comes_back(61), "one more than were forwarded");
         // Copies of two rounds, in turn.
         assert!((0..100).all(|_| !comes_back(64) && comes_back(61)));
+    }
+
+    /// 50 datagrams a second, whose path to the agent becomes one hop longer after a minute.
+    #[test]
+    fn a_longer_path_stops_equal_datagrams_of_one_second_at_most() {
+        let mut passed = Passed::default();
+        let mut comes_back = |number: u64| {
+            let ttl = if number < 3000 { 62 } else { 61 };
+            passed.has_come_back(Instant::from_millis(20 * number), ANY, &packet(1), ttl)
+        };
+        assert!((0..3000).all(|number| !comes_back(number)));
+        let stopped = (3000..6000).filter(|number| comes_back(*number)).count();
+        assert!(stopped <= 50, "{stopped}");
     }
 
     #[test]

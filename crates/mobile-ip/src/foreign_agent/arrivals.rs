@@ -94,7 +94,7 @@ pub(super) struct Claim {
     left: u32,
     /// Whether the request had a correct Mobile-Foreign Authentication, and was no replay of an earlier one.
     pub(super) is_proven: bool,
-    /// Whether the home agent has denied the request.
+    /// Whether the home agent has denied the request because of its Identification.
     is_denied: bool,
     ends: Instant,
 }
@@ -622,8 +622,8 @@ impl ForeignAgent {
         self.handoffs.claims.remove(&visit.0).filter(|claim| claim.is_proven).map(|claim| claim.sources)
     }
 
-    /// Records that the home agent has denied a request. A corrected one may have an earlier Identification.
-    pub(super) fn has_denied(&mut self, Pending { request, .. }: &Pending) {
+    /// Records that the home agent has denied a request because of its Identification. A corrected one may have an earlier one.
+    pub(super) fn corrects_identification(&mut self, Pending { request, .. }: &Pending) {
         let asked = (request.home, low(request.identification));
         if let Some(claim) = self.handoffs.claims.get_mut(&asked.0).filter(|claim| claim.waits == asked) {
             claim.is_denied = true;

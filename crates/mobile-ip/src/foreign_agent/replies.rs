@@ -50,8 +50,8 @@ impl ForeignAgent {
             self.keep_key((now, lifetime), &pending, key, out);
             self.forget_older(&pending);
             self.arrived(now, &pending, lifetime, out);
-        } else {
-            self.has_denied(&pending);
+        } else if reply.code == Code::IdentificationMismatch {
+            self.corrects_identification(&pending);
         }
         self.send_reply(&pending, reply, out);
         Ok(())

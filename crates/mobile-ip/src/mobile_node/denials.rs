@@ -6,12 +6,12 @@ use crate::message::Code;
 use crate::movement::Why;
 use crate::registrar::is_unreachable;
 use node::Outbox;
-use wire::{Duration, Instant};
+use wire::{Duration, Iface, Instant};
 
 /// After this number of requests without acceptance, another agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
-/// The longest pause after the denial of a home agent that lacks resources, until the request is repeated, if the registration would end
-/// in a longer one (not from an RFC).
+/// The longest pause after the denial of a home agent that lacks resources, until the request is repeated, if the node might not receive
+/// packets in a longer one (not from an RFC).
 const LACKING_PAUSE: Duration = Duration::from_secs(2);
 
 impl MobileNode {
@@ -26,7 +26,7 @@ impl MobileNode {
     ) {
         out.mark(MobileIpEvent::Denied { code }.into());
         self.lacks_resources = code == Code::HomeResources;
-        if self.lacks_resources && self.registrar.registered_by().is_some() && !self.lasts_until_retry() {
+        if self.lacks_resources && !self.receives_until_retry() {
             let latest = now + LACKING_PAUSE;
             let again = self.timers.due(Timer::Retry).map_or(latest, |again| again.min(latest));
             self.timers.set(Timer::Retry, again);
@@ -42,32 +42,45 @@ impl MobileNode {
         // authenticated, the home agent's reply may still arrive.
         match self.situation(now).other_agent() {
             Some(other) if by_agent && is_proven => self.turn(now, other, Why::Denied, out),
-            _ if is_proven && !self.waits_here() => _ = self.leave_interface(now, Why::Denied, out),
+            _ if is_proven => self.leave_after_denial(now, out),
             _ => {}
         }
     }
 
-    /// Returns whether the node repeats the request by this interface after an authenticated denial, because the registration still
-    /// delivers packets until then. A home agent that lacks resources denies the requests by each interface: then the node only leaves
-    /// this one to receive packets by that of the registration, or without a registration on the home link.
-    fn waits_here(&self) -> bool {
-        if self.receives_here() && self.lasts_until_retry() {
-            return true;
+    /// Uses another interface after an authenticated denial, unless the registration delivers packets until the next request. A home agent
+    /// that lacks resources denies the requests by each interface: then the node only goes to one by which it receives packets.
+    fn leave_after_denial(&mut self, now: Instant, out: &mut Outbox) {
+        let receives = self.receives_here() && self.lasts_until_retry();
+        let way = if self.lacks_resources { self.receiving() } else { None };
+        if !receives && (way.is_some() || !self.lacks_resources) {
+            self.leave_interface(now, Why::Denied, way, out);
         }
-        let by = self.registrar.registered_by();
-        let is_left = by.is_some_and(|(iface, _)| iface != self.used.iface);
-        self.lacks_resources && (self.receives_elsewhere() || !is_left && !self.is_home_elsewhere())
+    }
+
+    /// Returns the interface that is not in use, by which alone the node receives packets while the home agent accepts no request: that of
+    /// the registration, or without one that on the home link. `None` if there is none, or if the node need not use it to receive by it.
+    fn receiving(&self) -> Option<Iface> {
+        if self.receives_elsewhere() {
+            return None;
+        }
+        let by = self.registrar.registered_by().map(|(iface, _)| iface);
+        if let Some(left) = by.filter(|iface| *iface != self.used.iface) {
+            return Some(left);
+        }
+        let home_agent = self.registrar.home_agent();
+        let mut others = self.others.iter().filter(|_| !self.is_at_home());
+        let home = others.find(|other| other.usable.is_some() && other.heard(home_agent).is_some());
+        home.map(|home| home.iface)
+    }
+
+    /// Returns whether the registration lasts until the next request, and delivers packets until then.
+    fn receives_until_retry(&self) -> bool {
+        (self.receives_here() || self.receives_elsewhere()) && self.lasts_until_retry()
     }
 
     /// Returns whether the registration ends after the next request.
     fn lasts_until_retry(&self) -> bool {
         self.timers.due(Timer::Expire) > self.timers.due(Timer::Retry)
-    }
-
-    /// Returns whether another interface is on the home link.
-    fn is_home_elsewhere(&self) -> bool {
-        let home_agent = self.registrar.home_agent();
-        self.others.iter().any(|other| other.usable.is_some() && other.heard(home_agent).is_some())
     }
 
     /// Returns whether packets that arrive at the agent of the registration reach the node by the interface in use.
@@ -87,7 +100,7 @@ impl MobileNode {
         let why = if is_denied { Why::Denied } else { Why::NoReply };
         match self.situation(now).other_agent().filter(|_| turns) {
             Some(other) => self.turn(now, other, why, out),
-            None if turns && self.leave_interface(now, why, out) => {}
+            None if turns && self.leave_interface(now, why, None, out) => {}
             None => self.register(now, out),
         }
     }

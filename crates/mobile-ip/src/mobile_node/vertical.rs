@@ -178,15 +178,24 @@ impl MobileNode {
         known.is_some_and(|known| self.is_registered_by(known))
     }
 
-    /// Uses another interface, because no agent of the present one accepts a registration. Returns whether there is another
-    /// one that is not avoided.
-    pub(super) fn leave_interface(&mut self, now: Instant, why: Why, out: &mut Outbox) -> bool {
+    /// Uses another interface, because no agent of the present one accepts a registration: `only` this one, or the best one. Returns
+    /// whether there is another one that is not avoided.
+    pub(super) fn leave_interface(
+        &mut self,
+        now: Instant,
+        why: Why,
+        only: Option<Iface>,
+        out: &mut Outbox,
+    ) -> bool {
         if self.others.is_empty() {
             return false;
         }
         // An agent may have expired since the last choice.
         self.note_usable(now, out);
-        let others = self.candidates();
+        let mut others = self.candidates();
+        for (other, candidate) in self.others.iter().zip(&mut others) {
+            candidate.usable = candidate.usable.filter(|_| only.is_none_or(|only| only == other.iface));
+        }
         let in_use = Candidate { usable: None, ..self.used.candidate() };
         let Choice::Change(index) = choose(now, Duration::ZERO, now, in_use, &others) else { return false };
         let may = others.get(index).is_some_and(|other| !other.is_avoided(now));
