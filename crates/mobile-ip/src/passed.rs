@@ -104,6 +104,12 @@ mod tests {
         udp::packet(from, to, &number.to_be_bytes())
     }
 
+    /// Returns this packet with another identification.
+    fn identified(number: u16, packet: &[u8]) -> Vec<u8> {
+        let (header, payload) = Header::parse(packet).unwrap();
+        Header { id: number, ..header }.emit(payload)
+    }
+
     /// Returns how often each of `count` packets with a time to live of 64 is forwarded, on average, if all of them circle.
     fn rounds(count: u32) -> f64 {
         let mut passed = Passed::default();
@@ -126,9 +132,7 @@ mod tests {
     fn a_forged_packet_stops_one_equal_datagram() {
         for (id, expected) in [(0, [true, false, false]), (7, [true, true, true])] {
             let mut passed = Passed::default();
-            let whole = packet(1);
-            let (header, payload) = Header::parse(&whole).unwrap();
-            let bytes = Header { id, ..header }.emit(payload);
+            let bytes = identified(id, &packet(1));
             let mut comes_back = |ttl| passed.has_come_back(Instant::ZERO, ANY, &bytes, ttl);
             assert!(!comes_back(250));
             assert_eq!([62, 62, 62].map(&mut comes_back), expected, "{id}");
@@ -172,8 +176,7 @@ mod tests {
     #[test]
     fn an_equal_packet_after_ten_seconds_is_another_one() {
         let mut passed = Passed::default();
-        let (header, payload) = Header::parse(&packet(1)).map(|(h, p)| (h, p.to_vec())).unwrap();
-        let bytes = Header { id: 7, ..header }.emit(&payload);
+        let bytes = identified(7, &packet(1));
         let mut sees =
             |seconds: u64, ttl| passed.has_come_back(Instant::from_millis(seconds * 1000), ANY, &bytes, ttl);
         assert_eq!([sees(0, 60), sees(1, 60), sees(2, 61)], [false; 3], "it did not lose a hop");
@@ -185,10 +188,8 @@ mod tests {
     #[test]
     fn equal_datagrams_with_other_identifications_are_other_packets() {
         let mut passed = Passed::default();
-        let mut sees = |number: u16, ttl| {
-            let (header, payload) = Header::parse(&packet(1)).map(|(h, p)| (h, p.to_vec())).unwrap();
-            passed.has_come_back(Instant::ZERO, ANY, &Header { id: number, ..header }.emit(&payload), ttl)
-        };
+        let mut sees =
+            |number: u16, ttl| passed.has_come_back(Instant::ZERO, ANY, &identified(number, &packet(1)), ttl);
         assert_eq!([sees(1, 64), sees(2, 62), sees(0, 62), sees(3, 60)], [false; 4]);
         assert_eq!([sees(1, 62), sees(2, 60), sees(0, 60)], [true; 3], "each of them has come back");
         // However many there are, each is found.

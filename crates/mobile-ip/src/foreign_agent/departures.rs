@@ -265,7 +265,7 @@ impl ForeignAgent {
         let visit = (request.home, request.home_agent);
         let Some(departure) = self.handoffs.departures.get(&visit) else { return };
         let left_by = departure.identification;
-        let is_later = ntp_distance(request.identification, departure.identification) > 0;
+        let is_later = ntp_distance(request.identification, left_by) > 0;
         if !is_later || request.lifetime == 0 || has_own_address(request) || !self.is_proven(pending) {
             return;
         }
