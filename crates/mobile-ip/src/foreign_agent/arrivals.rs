@@ -504,20 +504,21 @@ impl ForeignAgent {
     }
 
     /// Returns the visits of a mobile node that are recorded here, also those that it has left, and that of an authenticated request
-    /// that waits. First those with a trusted home agent, the latest first: the mobile node may have turned to another home agent. Then
-    /// the others, the earliest first: the later ones may be those of another host.
+    /// that waits. First those with a trusted home agent, that of the latest message of the mobile node first: it may have turned to
+    /// another home agent. Then the others, the earliest first: the later ones may be those of another host.
     fn ranked(&self, host: Ipv4Addr) -> Vec<Visit> {
-        let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visitor.since, visit));
-        let left =
-            of_host(&self.handoffs.departures, host).map(|(visit, departure)| (departure.since, visit));
+        let visits = of_host(&self.visitors, host);
+        let visits = visits.map(|(visit, visitor)| (visitor.since, visitor.asked, visit));
+        let left = of_host(&self.handoffs.departures, host);
+        let left = left.map(|(visit, departure)| (departure.since, departure.since, visit));
         let claim = self.handoffs.claims.get(&host).filter(|claim| claim.is_proven);
-        let claimed = claim.map(|claim| (Instant::NEVER, claim.visit(host)));
+        let claimed = claim.map(|claim| (Instant::NEVER, Instant::NEVER, claim.visit(host)));
         let mut all: Vec<_> = visits.chain(left).chain(claimed).collect();
-        all.sort_unstable_by_key(|(since, visit)| match self.trust(*visit) {
-            Trust::Associated => (false, u64::MAX - since.0, *visit),
+        all.sort_unstable_by_key(|(since, asked, visit)| match self.trust(*visit) {
+            Trust::Associated => (false, u64::MAX - asked.0, *visit),
             Trust::Unknown => (true, since.0, *visit),
         });
-        all.into_iter().map(|(_, visit)| visit).collect()
+        all.into_iter().map(|(_, _, visit)| visit).collect()
     }
 
     /// Returns the classes of packets out of tunnels of other agents for a mobile node: the class of unknown sources, and those

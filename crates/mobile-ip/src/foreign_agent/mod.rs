@@ -139,6 +139,8 @@ struct Visitor {
     flags: RequestFlags,
     /// When the visit began. Renewals do not change it.
     since: Instant,
+    /// When the request accepted last has arrived, or the one that has restored the visit.
+    asked: Instant,
 }
 
 /// The challenges of a mobile node (RFC 4721). There are at most as many as associations, because each of these requests had

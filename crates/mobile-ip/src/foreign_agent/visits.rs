@@ -80,6 +80,7 @@ impl ForeignAgent {
             reverse,
             flags,
             since: since.unwrap_or(now),
+            asked: pending.since,
         };
         self.visitors.insert(visit, visitor);
         if departure.is_some() || self.config.direct_tunnels {

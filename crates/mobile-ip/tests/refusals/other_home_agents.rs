@@ -198,6 +198,22 @@ fn of_two_home_agents_the_latest_counts_if_it_is_trusted() {
     }
 }
 
+/// A mobile node with two trusted home agents leaves with one of them, and comes back with the other one, with which it has registered
+/// here before. It gets all its packets: they are not forwarded to the agent that it has left since.
+#[test]
+fn of_two_trusted_home_agents_the_one_of_the_latest_request_counts() {
+    let second = Ipv4Addr::new(10, 1, 0, 3);
+    let keys = format!("{PROVEN}\n{}", TRUSTS.replace("smooth_handoff = true", ""));
+    let mut agent = agent(&keys);
+    registers(&mut agent, at(1000), MOBILE, &asked(at(1000), second, PREVIOUS, true));
+    registers(&mut agent, at(3000), MOBILE, &asked(at(3000), AGENT, PREVIOUS, true));
+    leaves(&mut agent, at(5000), NEXT);
+    assert_eq!(get(&mut agent, at(5001)), [None; 2], "they are forwarded");
+    let back = asked(at(7000), second, NEXT, true);
+    registers(&mut agent, at(7000), MOBILE, &back);
+    assert_eq!(get(&mut agent, at(7001)), [Some(MOBILE); 2]);
+}
+
 /// A host on the link sends a changed copy of a waiting request, from the link address of the mobile node. The copy is dropped. A
 /// request that comes whole seconds later has the same low half of the Identification, and is another one.
 #[test]
