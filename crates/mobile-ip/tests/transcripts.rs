@@ -67,6 +67,7 @@ transcripts! {
     a_mobile_node_avoids_an_interface_without_an_agent: "mobile-node-avoids";
     a_mobile_node_names_an_agent_from_which_it_does_not_receive: "mobile-node-interfaces-smooth";
     a_denied_mobile_node_stays_at_the_interface_of_its_registration: "mobile-node-interfaces-denied";
+    a_denied_mobile_node_returns_to_the_interface_by_which_it_receives: "mobile-node-three-interfaces";
     a_mobile_node_names_its_previous_agent: "mobile-node-smooth";
     without_a_hint_the_silence_of_an_agent_has_to_tell: "mobile-node-without-trigger";
 }

@@ -101,6 +101,7 @@ impl Cast for MobileIp {
             "home-agent" => (&["home", "up"], &["10.1.0.2/16", "10.9.0.2/24"]),
             "foreign-agent" => (&["visited", "up"], &["10.3.0.1/24", "10.9.0.3/24"]),
             "correspondent" => (&["other", "up"], &["10.8.0.2/24", "10.2.0.2/24"]),
+            _ if changes.contains("\"air3\"") => (&["air", "air2", "air3"], &["10.1.0.7/16"]),
             _ if changes.contains("further_interfaces") => (&["air", "air2"], &["10.1.0.7/16"]),
             _ => (&["air"], &["10.1.0.7/16"]),
         };
