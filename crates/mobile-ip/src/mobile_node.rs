@@ -152,7 +152,7 @@ pub struct MobileNode {
     /// An agent that has expired, through which packets are still sent while the registration with it holds and the
     /// link does not change.
     kept: Option<Ipv4Addr>,
-    /// The random numbers of the pauses between solicitations.
+    /// The random numbers of the pauses between solicitations, and after denials.
     rng: Rng,
     /// The agents that movement detection decided not to use, each with the reason, since an agent was chosen and since
     /// the link came up.

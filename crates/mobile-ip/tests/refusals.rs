@@ -24,6 +24,8 @@ mod order;
 mod other_home_agents;
 #[path = "refusals/registration.rs"]
 mod registration;
+#[path = "refusals/resources.rs"]
+mod resources;
 #[path = "refusals/two_agents.rs"]
 mod two_agents;
 

@@ -13,6 +13,9 @@ const PATIENCE: u32 = 3;
 /// The longest pause after the denial of a home agent that lacks resources, until the request is repeated, if the node might not receive
 /// packets in a longer one (not from an RFC).
 const LACKING_PAUSE: Duration = Duration::from_secs(2);
+/// After such a denial, each pause is longer by a random time, which is less than this (not from an RFC). A home agent that lacks
+/// resources denies the requests of many mobile nodes, which must not all repeat them at the same time.
+const LACKING_SPREAD: Duration = Duration::from_secs(1);
 
 impl MobileNode {
     /// Handles a denial without a correction. `by_agent` and `is_proven` are as in
@@ -26,10 +29,8 @@ impl MobileNode {
     ) {
         out.mark(MobileIpEvent::Denied { code }.into());
         self.lacks_resources = code == Code::HomeResources;
-        if self.lacks_resources && !self.receives_until_retry() {
-            let latest = now + LACKING_PAUSE;
-            let again = self.timers.due(Timer::Retry).map_or(latest, |again| again.min(latest));
-            self.timers.set(Timer::Retry, again);
+        if self.lacks_resources {
+            self.wait_for_resources(now);
         }
         if is_unreachable(code) {
             self.registrar.doubt_home_agent();
@@ -47,13 +48,25 @@ impl MobileNode {
         }
     }
 
+    /// Sets the time of the next request after a denial by a home agent that lacks resources.
+    fn wait_for_resources(&mut self, now: Instant) {
+        let (spread, latest) = (self.rng.below(LACKING_SPREAD), now + LACKING_PAUSE);
+        let again = self.timers.due(Timer::Retry).unwrap_or(latest);
+        self.timers.set(Timer::Retry, again + spread);
+        if !self.receives_until_retry() {
+            self.timers.set(Timer::Retry, again.min(latest) + spread);
+        }
+    }
+
     /// Uses another interface after an authenticated denial, unless the registration delivers packets until the next request. A home agent
     /// that lacks resources denies the requests by each interface: then the node only goes to one by which it receives packets.
     fn leave_after_denial(&mut self, now: Instant, out: &mut Outbox) {
-        let receives = self.receives_here() && self.lasts_until_retry();
-        let way = if self.lacks_resources { self.receiving() } else { None };
-        if !receives && (way.is_some() || !self.lacks_resources) {
-            self.leave_interface(now, Why::Denied, way, out);
+        if self.lacks_resources {
+            if let Some(way) = self.receiving().filter(|_| !self.receives_until_retry()) {
+                self.leave_interface(now, Why::Denied, Some(way), out);
+            }
+        } else if !(self.receives_here() && self.lasts_until_retry()) {
+            self.leave_interface(now, Why::Denied, None, out);
         }
     }
 
