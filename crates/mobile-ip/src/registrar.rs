@@ -37,7 +37,8 @@ const LEAST_UNPROVEN: u16 = 30;
 const RANDOM: u64 = 0xfff;
 /// The number of last Identifications whose low halves are not used again (not from an RFC).
 const RECENT: usize = 16;
-/// After this number of requests that the home agent has not answered, the next home agent is tried (not from an RFC).
+/// After this number of requests that the home agent has not answered, or has denied because it lacks resources, the next home agent
+/// is tried (not from an RFC).
 const PATIENCE: u32 = 3;
 const MARGIN: Duration = Duration::from_millis(100);
 /// The time to live of a request. With 255, an agent can see that no router has forwarded the request.
@@ -137,6 +138,8 @@ pub(crate) struct Registrar {
     home_agents: HomeAgents,
     /// The number of requests since a home agent was chosen or has answered.
     unanswered: u32,
+    /// The number of denials in a row by which the home agent in use has shown that it lacks resources.
+    lacking: u32,
     /// With nonces: the nonce of the last authentic reply of the home agent; `None` before the first.
     nonce: Option<u32>,
     foreign_agents: Associations,
@@ -157,8 +160,8 @@ pub(crate) struct Registrar {
     pending: Option<SentRequest>,
     /// Whether the last request was denied, and the next request uses no correction from the denial.
     is_denied: bool,
-    /// The number of requests for `target` since a reply was accepted, or an authenticated denial corrected the
-    /// request.
+    /// The number of requests for `target` since a reply was accepted, an authenticated denial corrected the request, or a home agent
+    /// that lacks resources was left.
     attempts: u32,
     /// The codes of the denials whose corrections were used since the target was set or a reply was accepted. A
     /// correction in a second denial with the same code is not used.
@@ -200,6 +203,7 @@ impl Registrar {
             home,
             home_agents,
             unanswered: 0,
+            lacking: 0,
             nonce: None,
             foreign_agents,
             clock: Clock::default(),
@@ -298,12 +302,16 @@ impl Registrar {
         self.home_agents.address()
     }
 
-    /// Turns to the next home agent, because the present one is unreachable or does not answer. The registration with
-    /// the present one stays until its lifetime ends. Returns the address of the next one; `None` if there is no other.
+    /// Turns to the next home agent, because the present one is unreachable, does not answer or lacks resources. The registration
+    /// with the present one stays until its lifetime ends. Returns the address of the next one; `None` if there is no other.
     pub(crate) fn next_home_agent(&mut self) -> Option<Ipv4Addr> {
         self.unanswered = 0;
         if !self.home_agents.next() {
             return None;
+        }
+        // The requests were answered. So the wait for a reply of the next home agent begins with the shortest one.
+        if self.lacks_resources() {
+            self.attempts = 0;
         }
         self.has_changed();
         Some(self.home_agent())
@@ -321,7 +329,8 @@ impl Registrar {
 
     /// Drops what depends on the home agent of before.
     fn has_changed(&mut self) {
-        (self.pending, self.nonce, self.is_denied, self.unanswered) = (None, None, false, 0);
+        (self.pending, self.nonce, self.is_denied) = (None, None, false);
+        (self.unanswered, self.lacking) = (0, 0);
         self.followed.clear();
         // Without a foreign agent, the request goes to the home agent itself.
         let home_agent = self.home_agent();
@@ -334,6 +343,11 @@ impl Registrar {
     /// unreachable.
     pub(crate) const fn is_home_agent_silent(&self) -> bool {
         self.unanswered >= PATIENCE
+    }
+
+    /// Returns whether the home agent has denied the last [`PATIENCE`] requests because it lacks resources.
+    pub(crate) const fn lacks_resources(&self) -> bool {
+        self.lacking >= PATIENCE
     }
 
     /// Records an unauthenticated report that the home agent is unreachable. The next home agent is tried when the wait
@@ -615,6 +629,10 @@ impl Registrar {
         // A denial by the foreign agent for another reason says nothing about the home agent.
         if !is_about_home_agent(reply.code) {
             self.unanswered = 0;
+        }
+        if !by_agent {
+            let lacks = reply.code == Code::HomeResources;
+            self.lacking = if lacks { self.lacking.saturating_add(1) } else { 0 };
         }
         if !by_agent && self.home_agents.replay() == Replay::Nonces {
             self.nonce = Some((reply.identification >> 32) as u32);
