@@ -58,6 +58,16 @@ impl MobileNode {
         }
     }
 
+    /// Repeats the request earlier if the home agent lacks resources, and the node does not receive packets any more by the interface of
+    /// its registration.
+    pub(super) fn hasten_retry(&mut self, now: Instant) {
+        let is_late = |again: Instant| again > now + LACKING_PAUSE + LACKING_SPREAD;
+        let waits = self.lacks_resources && self.timers.due(Timer::Retry).is_some_and(is_late);
+        if waits && !self.receives_until_retry() {
+            self.wait_for_resources(now);
+        }
+    }
+
     /// Uses another interface after an authenticated denial, unless the registration delivers packets until the next request.
     fn leave_after_denial(&mut self, now: Instant, out: &mut Outbox) {
         if self.lacks_resources {

@@ -55,6 +55,7 @@ impl MobileNode {
             Choice::Stay | Choice::Change(_) => self.timers.stop(Timer::Interface),
         }
         self.notify_lost(now, out);
+        self.hasten_retry(now);
     }
 
     /// Returns whether packets that arrive at the agent of the registration still reach the node, by an interface that is not in
