@@ -11,8 +11,8 @@ const PLACES: usize = 8;
 /// How long a packet is recognized (not from an RFC). Later, an equal packet is another one.
 const AGE: Duration = Duration::from_secs(10);
 
-/// How long equal datagrams with the identification 0 are counted together (not from an RFC). If the path to the agent becomes longer, no
-/// more than those of this time are taken for datagrams that have come back.
+/// How long equal datagrams with the identification 0 are counted together (not from an RFC). The next one begins a new count. If the path
+/// to the agent becomes longer, no more than those of this time are taken for datagrams that have come back.
 const COUNTED: Duration = Duration::from_secs(1);
 
 /// What the copies of one packet have in common.
@@ -53,8 +53,8 @@ pub(crate) struct Passed(Vec<[Option<Sighting>; PLACES]>);
 impl Passed {
     /// Returns whether this packet was seen before with a larger time to live, and notes the packet. Only packets with the same
     /// `entry` are compared. Equal UDP datagrams with the identification 0 cannot be told apart. So each copy that was forwarded stops
-    /// one copy with a smaller time to live, for a second: all that circle are found, and a forged one with a large time to live stops one
-    /// other.
+    /// one copy with a smaller time to live, and a forged one with a large time to live stops one other. A copy that begins a new count
+    /// lets others circle that are under way, which may take further rounds.
     pub(crate) fn has_come_back(&mut self, now: Instant, entry: Ipv4Addr, packet: &[u8], ttl: u8) -> bool {
         if self.0.is_empty() {
             self.0 = vec![[None; PLACES]; GROUPS];
@@ -69,13 +69,12 @@ impl Passed {
         if is_lower && number != 0 {
             return true;
         }
-        let counted = before.filter(|before| now < before.since + COUNTED);
-        let left = counted.and_then(|before| before.copies.checked_sub(1)).filter(|_| is_lower);
+        let left = before.and_then(|before| before.copies.checked_sub(1)).filter(|_| is_lower);
         if let (Some(copies), Some(place)) = (left, same.and_then(|at| group.get_mut(at))) {
             *place = before.map(|before| Sighting { copies, ..before });
             return true;
         }
-        let equal = counted.filter(|before| before.ttl == ttl);
+        let equal = before.filter(|before| before.ttl == ttl && now < before.since + COUNTED);
         let (copies, since) =
             equal.map_or((1, now), |before| (before.copies.saturating_add(1), before.since));
         let random = || (mixed(id.packet.0 ^ u64::from(ttl)) >> 32) as usize % PLACES;
@@ -164,6 +163,49 @@ mod tests {
         assert!((0..3000).all(|number| !comes_back(number)));
         let stopped = (3000..6000).filter(|number| comes_back(*number)).count();
         assert!(stopped <= 50, "{stopped}");
+    }
+
+    /// Returns how often each of 500 datagrams, 50 a second, is forwarded on average. Each comes back after `circle` with 3 hops less.
+    fn forwarded_of_stream(circle: Duration, bytes: impl Fn(u32) -> Vec<u8>) -> f64 {
+        let mut passed = Passed::default();
+        let first = |number: u32| (Instant::from_millis(20 * u64::from(number)), number, 64);
+        let mut under_way: std::collections::BTreeSet<(Instant, u32, u8)> = (0..500).map(first).collect();
+        let mut forwarded = 0_u32;
+        while let Some((now, number, ttl)) = under_way.pop_first() {
+            if !passed.has_come_back(now, ANY, &bytes(number), ttl) {
+                forwarded += 1;
+                under_way.extend(ttl.checked_sub(3).map(|left| (now + circle, number, left)));
+            }
+        }
+        f64::from(forwarded) / 500.0
+    }
+
+    /// A satellite may be on the circle.
+    #[test]
+    fn a_datagram_that_circles_slowly_is_found_in_its_first_round() {
+        for circle in [100, 900, 1100, 3000, 9900].map(Duration::from_millis) {
+            for id in [0, 7] {
+                let each = forwarded_of_stream(circle, |number| identified(id, &packet(number)));
+                assert!(each == 1.0, "{each}, {circle:?}, {id}");
+            }
+        }
+    }
+
+    /// A copy may begin a new count while others are under way.
+    #[test]
+    fn most_equal_datagrams_that_circle_are_found_in_their_first_round() {
+        for (circle, most) in [(100, 1.1), (500, 1.1), (900, 1.1), (1500, 2.0), (3000, 2.0)] {
+            let each = forwarded_of_stream(Duration::from_millis(circle), |_| packet(1));
+            assert!((1.0..most).contains(&each), "{each}, {circle} ms");
+        }
+    }
+
+    /// The second one has a shorter path. It does not count with the first one.
+    #[test]
+    fn a_datagram_with_a_larger_time_to_live_begins_a_new_count() {
+        let mut passed = Passed::default();
+        let mut comes_back = |ttl| passed.has_come_back(Instant::ZERO, ANY, &packet(1), ttl);
+        assert_eq!([62, 64, 63, 63].map(&mut comes_back), [false, false, true, false]);
     }
 
     #[test]

@@ -13,14 +13,12 @@ pub const WRONG_NONCE: Reason = Reason("wrong_nonce");
 /// The maximum number of mobile nodes of one home agent about which Binding Requests wait for an answer, with nonces (not from an
 /// RFC). A further one replaces the oldest.
 const MOST_ASKED: usize = 16;
-/// The shortest time for which the Binding Requests about one mobile node have the same nonce, in units of 2^-32 s (not from an RFC). A
+/// The time for which the Binding Requests about one mobile node have the same nonce, in units of 2^-32 s (not from an RFC). A
 /// home agent does not answer within a second after another answer.
 const SAME_NONCE: i64 = 1 << 32;
-/// How often this time doubles, once after each nonce without an accepted answer (not from an RFC). Then it is 8 s.
-const DOUBLINGS: u32 = 3;
-/// The number of last nonces about one mobile node that are valid (not from an RFC). So an answer is valid for at least 14 s after its
+/// The number of last nonces about one mobile node that are valid (not from an RFC). So an answer is valid for at least 15 s after its
 /// Request, also if old Updates arrive all the time, and cause Requests.
-const VALID_NONCES: usize = 4;
+const VALID_NONCES: usize = 16;
 
 /// The maximum number of deletions by one home agent that are recognized when they are repeated (not from an RFC). A further
 /// one replaces the oldest.
@@ -34,21 +32,13 @@ struct Asked {
     nonces: VecDeque<u32>,
     /// The NTP time at which the latest nonce was used first.
     since: u64,
-    /// The number of nonces so far.
-    drawn: u32,
 }
 
 impl Asked {
-    const fn new(home: Ipv4Addr) -> Self {
-        Self { home, nonces: VecDeque::new(), since: 0, drawn: 0 }
-    }
-
-    /// Returns the nonce of a Binding Request that is sent at `now`: the latest one, or after its time `random`. The home agent answers
-    /// each Identification once, so if the answer is lost, the same nonce can get no other one. The time doubles, because the answer may
-    /// also be under way: a further nonce does not make it come, and the oldest of the last ones becomes invalid.
+    /// Returns the nonce of a Binding Request that is sent at `now`: the latest one, or after [`SAME_NONCE`] `random`. The home agent
+    /// answers each Identification once, so if the answer is lost, the same nonce can get no other one.
     fn nonce(&mut self, now: u64, random: u32) -> u32 {
-        let time = SAME_NONCE << self.drawn.saturating_sub(1).min(DOUBLINGS);
-        let is_present = (0..time).contains(&ntp_distance(now, self.since));
+        let is_present = (0..SAME_NONCE).contains(&ntp_distance(now, self.since));
         if let Some(latest) = self.nonces.back().filter(|_| is_present) {
             return *latest;
         }
@@ -57,7 +47,6 @@ impl Asked {
         }
         self.nonces.push_back(random);
         self.since = now;
-        self.drawn = self.drawn.saturating_add(1);
         random
     }
 }
@@ -190,7 +179,7 @@ impl ReplayState {
 
     /// Returns the Identification of a Binding Request about `home`. With nonces, the low half is the nonce that the answer
     /// must have, and the high half is one of the home agent: `announced`, or that of the last Update that was accepted. So the home
-    /// agent recognizes a repeated Request. The low half changes seldom ([`Asked::nonce`]), and the last ones stay valid until an
+    /// agent recognizes a repeated Request. The low half changes at most once in [`SAME_NONCE`], and the last ones stay valid until an
     /// Update about `home` is accepted. Otherwise, old Updates that arrive again, and cause Requests, would make the answer under way
     /// useless each time.
     pub(super) fn request(
@@ -209,7 +198,7 @@ impl ReplayState {
                 let all = &mut known.asked;
                 let open = all.iter().position(|asked| asked.home == home);
                 let open = open.and_then(|open| all.remove(open));
-                let mut asked = open.unwrap_or_else(|| Asked::new(home));
+                let mut asked = open.unwrap_or_else(|| Asked { home, nonces: VecDeque::new(), since: now });
                 let low = asked.nonce(now, random);
                 if all.len() == MOST_ASKED {
                     all.pop_front();
@@ -332,19 +321,18 @@ mod tests {
     fn a_request_after_a_lost_answer_has_another_nonce_and_earlier_answers_stay_valid() {
         let mut state = state();
         let mut ask = |now: u64| state.request(now, (AGENT, HOME), Replay::Nonces, None);
-        // The first nonce is used for a second, the second one for two.
-        let asked: Vec<_> = (0..8).map(|half| ask(100 * SECOND + half * SECOND / 2)).collect();
-        assert!(asked[0] == asked[1] && asked[2] == asked[5] && asked[6] == asked[7], "{asked:?}");
-        assert!(asked[0] != asked[2] && asked[2] != asked[6] && asked[0] != asked[6], "{asked:?}");
+        let asked: Vec<_> = (0..6).map(|half| ask(100 * SECOND + half * SECOND / 2)).collect();
+        assert_eq!(asked[0], asked[1], "within a second");
+        assert!(asked[0] != asked[2] && asked[2] != asked[4] && asked[0] != asked[4], "{asked:?}");
         let mut check = |next: u64, asked: u64| {
             let id = next << 32 | asked & 0xffff_ffff;
             state.check(0, (AGENT, HOME), Replay::Nonces, None, Some(id)).is_ok()
         };
         assert!(check(5, asked[2]));
         // The other answers may be older than the accepted one.
-        assert!(!check(6, asked[0]) && !check(7, asked[6]) && !check(5, asked[2]));
+        assert!(!check(6, asked[0]) && !check(7, asked[4]) && !check(5, asked[2]));
         let mut ask = |now: u64| state.request(now, (AGENT, HOME), Replay::Nonces, None);
-        let asked: Vec<_> = (0..=VALID_NONCES as u64).map(|now| ask((200 + 8 * now) * SECOND)).collect();
+        let asked: Vec<_> = (0..=VALID_NONCES as u64).map(|now| ask((200 + now) * SECOND)).collect();
         let earlier = ask(190 * SECOND);
         assert!(!asked.contains(&earlier), "a clock that was set back does not keep the nonce");
         let mut check = |asked: u64| {
@@ -361,7 +349,7 @@ mod tests {
         for asked_at in 0..60 {
             let mut state = state();
             let mut answer = None;
-            for now in 0..=asked_at + 14 {
+            for now in 0..=asked_at + 15 {
                 let asked = state.request((200 + now) * SECOND, (AGENT, HOME), Replay::Nonces, None);
                 answer = if now == asked_at { Some(asked) } else { answer };
             }

@@ -24,7 +24,7 @@ use crate::message::{Between, Binding, PreviousAgent, Request, Update};
 use crate::passed::Passed;
 use crate::pending::{Pending, RequestKey, low};
 use node::{Action, Class, Expiry, Lifetime, Outbox, Route, RouteKey, Rx, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::ipv4::{self};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, ntp_distance};
 
@@ -67,6 +67,9 @@ const CLAIMS: usize = 1024;
 /// The largest number of agents whose tunnels may bring packets for one mobile node: the last ones that it has named (not
 /// from the draft).
 const SOURCES: usize = 4;
+/// The number of requests of a mobile node that were denied because of their Identification, and cannot be repeated (not from the
+/// draft). There is one if its clock is wrong.
+const DENIED: usize = 4;
 
 /// A registered mobile node that came from another foreign agent.
 #[derive(Debug)]
@@ -157,6 +160,9 @@ pub(super) struct Handoffs {
     /// The mobile nodes that have left, and to which no packets are forwarded: the Identification of the Binding Update, and until when
     /// it is remembered.
     pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
+    /// The Identifications of the last authenticated requests of each mobile node that its home agent has denied because of them, by
+    /// home address. A host on the link cannot repeat these requests.
+    denied: BTreeMap<Ipv4Addr, VecDeque<u64>>,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
     updates_of: PerSecond<Ipv4Addr>,
@@ -194,6 +200,7 @@ impl Default for Handoffs {
             watched: BTreeMap::new(),
             departures: BTreeMap::new(),
             gone: BTreeMap::new(),
+            denied: BTreeMap::new(),
             updates_from: PerSecond::new(UPDATES_FROM),
             updates_of: PerSecond::new(UPDATES_FROM),
             updates_to: PerSecond::new(UPDATES_TO),
@@ -213,6 +220,18 @@ impl Default for Handoffs {
 }
 
 impl Handoffs {
+    /// Records that a home agent has denied a request because of its Identification.
+    fn note_denied(&mut self, host: Ipv4Addr, identification: u64) {
+        if self.denied.len() >= CLAIMS && !self.denied.contains_key(&host) {
+            self.denied.pop_first();
+        }
+        let denied = self.denied.entry(host).or_default();
+        if denied.len() >= DENIED {
+            denied.pop_front();
+        }
+        denied.push_back(identification);
+    }
+
     /// Sets when the first of the arrivals and the claim of a mobile node ends.
     fn rearm(&mut self, host: Ipv4Addr) {
         let arrivals = of_host(&self.arrivals, host).map(|(_, arrival)| arrival.ends);
@@ -227,14 +246,19 @@ impl Handoffs {
 impl ForeignAgent {
     /// Sends the Binding Update of a request that is relayed to the previous agent, if the request names one. From now on,
     /// packets out of the tunnels of that agent are delivered to the mobile node. If too many updates were sent, the mobile node
-    /// sends its own one a second later.
-    pub(super) fn notify_previous(&mut self, now: Instant, pending: &Pending, out: &mut Outbox) {
+    /// sends its own one a second later. `is_proven`: the request has a correct Mobile-Foreign Authentication, and is no replay.
+    pub(super) fn notify_previous(
+        &mut self,
+        now: Instant,
+        pending: &Pending,
+        is_proven: bool,
+        out: &mut Outbox,
+    ) {
         let numbers = self.config.numbers;
         let Some(Ok(said)) = pending.request.previous_agent(&numbers) else { return };
         if !self.is_plausible(&pending.request, &said) {
             return self.refused.count(IMPLAUSIBLE_PREVIOUS_AGENT);
         }
-        let is_proven = self.is_proven(pending) && self.is_latest(now, &pending.request);
         if self.may_update(now, pending, said.previous, is_proven) {
             let (host, previous, care_of) = (pending.request.home, said.previous, said.care_of);
             self.send_update(previous, said.update(&pending.request, &numbers), out);
@@ -394,13 +418,18 @@ impl ForeignAgent {
     /// Returns whether the Identification of a request is later than those of the visits, of the handoffs, and of an authenticated
     /// request that this agent has of the mobile node.
     /// A host on the link can repeat an earlier request with its authentication. With nonces, the order is random: a request that
-    /// seems to be earlier is then treated as one without an authentication.
-    fn is_latest(&self, now: Instant, request: &Request) -> bool {
+    /// seems to be earlier is then treated as one without an authentication. One that the home agent has denied because of its
+    /// Identification may be later than all these, and is none.
+    pub(super) fn is_latest(&self, now: Instant, request: &Request) -> bool {
         let host = request.home;
+        let denied = self.handoffs.denied.get(&host);
+        if denied.is_some_and(|denied| denied.contains(&request.identification)) {
+            return false;
+        }
         // A configured association is the same for all home agents. A distributed key is valid for one of them.
         let is_configured = self.mobile_nodes.first(host).is_some();
         let is_own = |visit: &Visit| is_configured || visit.1 == request.home_agent;
-        let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visit, visitor.identification));
+        let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visit, visitor.last_request()));
         let left = of_host(&self.handoffs.departures, host);
         let left = left.map(|(visit, departure)| (visit, departure.identification));
         let gone = of_host(&self.handoffs.gone, host).filter(|(_, (_, until))| now < *until);
@@ -623,18 +652,32 @@ impl ForeignAgent {
         self.handoffs.claims.remove(&visit.0).filter(|claim| claim.is_proven).map(|claim| claim.sources)
     }
 
-    /// Records that the home agent has denied a request because of its Identification. A corrected one may have an earlier one.
-    pub(super) fn corrects_identification(&mut self, Pending { request, .. }: &Pending) {
+    /// Records that the home agent has denied a request because of its Identification. A corrected one may have an earlier one. Until it
+    /// arrives, no earlier Binding Update is accepted.
+    pub(super) fn corrects_identification(&mut self, pending: &Pending) {
+        let request = &pending.request;
+        if !self.is_proven(pending) {
+            return;
+        }
         let asked = (request.home, low(request.identification));
         if let Some(claim) = self.handoffs.claims.get_mut(&asked.0).filter(|claim| claim.waits == asked) {
             claim.is_denied = true;
         }
-        let visitor = self.visitors.get_mut(&(request.home, request.home_agent));
-        let restored = visitor.filter(|visitor| visitor.identification == request.identification);
-        if let Some(visitor) = restored
-            && let Some(left_by) = visitor.left_by
+        let later = |left_by: u64| ntp_distance(request.identification, left_by) > 0;
+        if let Some(visitor) = self.visitors.get_mut(&(request.home, request.home_agent))
+            && visitor.left_by.is_some_and(later)
         {
-            visitor.identification = left_by;
+            visitor.is_corrected = true;
+        }
+        self.handoffs.note_denied(request.home, request.identification);
+    }
+
+    /// Records an authenticated request that is no replay: if it corrects the Identification of a denied one, earlier messages are none
+    /// of this visit.
+    pub(super) fn follow_correction(&mut self, request: &Request) {
+        let visitor = self.visitors.get_mut(&(request.home, request.home_agent));
+        if let Some(visitor) = visitor.filter(|visitor| visitor.is_corrected) {
+            (visitor.identification, visitor.is_corrected) = (request.identification, false);
         }
     }
 

@@ -257,16 +257,15 @@ impl ForeignAgent {
     }
 
     /// Restores the visit of a mobile node that had left by a smooth handoff, and is back before another registration was
-    /// accepted: its request is authentic, and later than its Binding Update. The home agent may still send its packets here, and
-    /// other agents send them back to this one. Without a new reply, the visit ends when the registration of before would have
+    /// accepted: its request is authentic, and later than its Binding Update, which the caller has checked. The home agent may still send
+    /// its packets here, and other agents send them back to this one. Without a new reply, the visit ends when the registration of before would have
     /// ended, but not while the request waits.
     pub(super) fn readmit(&mut self, now: Instant, pending: &Pending, out: &mut Outbox) {
         let request = &pending.request;
         let visit = (request.home, request.home_agent);
         let Some(departure) = self.handoffs.departures.get(&visit) else { return };
         let left_by = departure.identification;
-        let is_later = ntp_distance(request.identification, left_by) > 0;
-        if !is_later || request.lifetime == 0 || has_own_address(request) || !self.is_proven(pending) {
+        if request.lifetime == 0 || has_own_address(request) {
             return;
         }
         let waits = now + self.patience(request);

@@ -122,6 +122,9 @@ struct Visitor {
     identification: u64,
     /// If a request has restored the visit, and none was accepted since: the Identification of the Binding Update before it.
     left_by: Option<u64>,
+    /// Whether the home agent has denied a request since because of its Identification: a corrected one need only be later than
+    /// `left_by`.
+    is_corrected: bool,
     /// The number of the request accepted last, in the order of arrival.
     number: u64,
     /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address

@@ -294,8 +294,12 @@ impl ForeignAgent {
             visitor.sees(request.identification);
         }
         if self.config.smooth_handoff {
-            self.notify_previous(now, &pending, out);
-            self.readmit(now, &pending, out);
+            let is_new = self.is_proven(&pending) && self.is_latest(now, &pending.request);
+            self.notify_previous(now, &pending, is_new, out);
+            if is_new {
+                self.readmit(now, &pending, out);
+                self.follow_correction(&pending.request);
+            }
         }
         self.waiting.insert(now + self.patience(&pending.request), pending);
     }

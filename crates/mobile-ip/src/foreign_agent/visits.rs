@@ -17,6 +17,11 @@ impl Visitor {
         }
         self.seen.push_back(identification);
     }
+
+    /// Returns the Identification that the next request must exceed to be no earlier one.
+    pub(super) fn last_request(&self) -> u64 {
+        self.left_by.filter(|_| self.is_corrected).unwrap_or(self.identification)
+    }
 }
 
 impl ForeignAgent {
@@ -72,6 +77,7 @@ impl ForeignAgent {
             mac,
             identification: pending.request.identification,
             left_by: None,
+            is_corrected: false,
             number: pending.number,
             seen,
             lifetime,

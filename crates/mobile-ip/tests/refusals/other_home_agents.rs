@@ -210,7 +210,9 @@ fn of_two_trusted_home_agents_the_one_of_the_latest_request_counts() {
     leaves(&mut agent, at(5000), NEXT);
     assert_eq!(get(&mut agent, at(5001)), [None; 2], "they are forwarded");
     let back = asked(at(7000), second, NEXT, true);
-    registers(&mut agent, at(7000), MOBILE, &back);
+    asks(&mut agent, at(7000), MOBILE, &back);
+    assert_eq!(receives_from(&mut agent, at(7000), NEXT), Some(MOBILE), "before the reply");
+    answers(&mut agent, at(7001), &back, Code::Accepted);
     assert_eq!(get(&mut agent, at(7001)), [Some(MOBILE); 2]);
 }
 
@@ -282,6 +284,117 @@ fn a_denied_request_from_the_future_does_not_hinder_the_corrected_one() {
     leaves(&mut agent, at(3000), NEXT);
     assert_eq!(counted(&agent, "stale_update"), 0);
     assert_eq!(receives_from(&mut agent, at(3001), PREVIOUS), None, "it is forwarded");
+}
+
+/// The clock of the mobile node is fast when it comes back, and its first request is lost behind this agent, or denied for another reason.
+/// The second one is denied because of its Identification. The corrected one gets its packets before the reply.
+#[test]
+fn the_corrected_request_of_a_return_gets_its_packets_whichever_request_was_denied() {
+    for first_code in [None, Some(Code::HomeResources), Some(Code::IdentificationMismatch)] {
+        let mut agent = agent(PROVEN);
+        registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, true));
+        leaves(&mut agent, at(2000), NEXT);
+        for (ms, code) in [(3000, first_code), (4003, Some(Code::IdentificationMismatch))] {
+            let fast = asked(at(100_000 + ms), AGENT, NEXT, true);
+            asks(&mut agent, at(ms), MOBILE, &fast);
+            assert_eq!(receives_from(&mut agent, at(ms + 1), NEXT), Some(MOBILE), "{first_code:?}, {ms} ms");
+            if let Some(code) = code {
+                answers(&mut agent, at(ms + 80), &fast, code);
+            }
+        }
+        let right = asked(at(4085), AGENT, NEXT, true);
+        asks(&mut agent, at(4085), MOBILE, &right);
+        assert_eq!(receives_from(&mut agent, at(4090), NEXT), Some(MOBILE), "{first_code:?}");
+        // It may leave again before the reply.
+        leaves(&mut agent, at(4100), PREVIOUS);
+        assert_eq!(counted(&agent, "stale_update"), 0, "{first_code:?}");
+        assert_eq!(receives_from(&mut agent, at(4101), NEXT), None, "{first_code:?}: it is forwarded");
+    }
+}
+
+/// A host denies the request of a mobile node that is back, in the name of the home agent. Until a later request arrives, and after it, an
+/// earlier Binding Update or request that was lost on the way does not count.
+#[test]
+fn a_forged_denial_makes_no_earlier_message_valid() {
+    for code in [Code::IdentificationMismatch, Code::HomeResources] {
+        let mut agent = agent(PROVEN);
+        registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, true));
+        leaves(&mut agent, at(2000), NEXT);
+        let back = asked(at(3000), AGENT, NEXT, true);
+        asks(&mut agent, at(3000), MOBILE, &back);
+        let forged = back.reply(code).emit();
+        heard(&mut agent, at(3010), UP, ATTACKER, packet(CORRESPONDENT, VISITED, &forged));
+        let lost = Binding::Update(signed_update(at(2500), HOME, NEXT, &association()));
+        let lost = lost.emit(&Numbers::default());
+        heard(&mut agent, at(3040), UP, ATTACKER, packet(PREVIOUS, VISITED, &lost));
+        assert_eq!(counted(&agent, "stale_update"), 1, "{code:?}");
+        if code != Code::IdentificationMismatch {
+            asks(&mut agent, at(3042), ATTACKER, &asked(at(2600), AGENT, NEXT, true));
+        }
+        asks(&mut agent, at(4000), MOBILE, &asked(at(4000), AGENT, NEXT, true));
+        for (ms, message) in [(4001, at(2500)), (4002, at(2900))] {
+            let lost = Binding::Update(signed_update(message, HOME, NEXT, &association()));
+            let lost = lost.emit(&Numbers::default());
+            heard(&mut agent, at(ms), UP, ATTACKER, packet(PREVIOUS, VISITED, &lost));
+        }
+        assert_eq!(counted(&agent, "stale_update"), 3, "{code:?}");
+        asks(&mut agent, at(4003), ATTACKER, &asked(at(2700), AGENT, NEXT, true));
+        assert_eq!(receives_from(&mut agent, at(4004), NEXT), Some(MOBILE), "{code:?}");
+    }
+}
+
+/// After the home agent has accepted a return, a denial of a later request does not make messages from before the return valid.
+#[test]
+fn a_denial_after_an_accepted_return_makes_no_earlier_message_valid() {
+    let mut agent = agent(PROVEN);
+    registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, true));
+    leaves(&mut agent, at(2000), NEXT);
+    registers(&mut agent, at(3000), MOBILE, &asked(at(3000), AGENT, NEXT, true));
+    let fast = asked(at(90_000), AGENT, NEXT, true);
+    asks(&mut agent, at(4000), MOBILE, &fast);
+    answers(&mut agent, at(4080), &fast, Code::IdentificationMismatch);
+    asks(&mut agent, at(4090), ATTACKER, &asked(at(2500), AGENT, NEXT, true));
+    assert_eq!(receives_from(&mut agent, at(4091), NEXT), Some(MOBILE));
+}
+
+/// A host on the link repeats a request from the future that the home agent has denied: before and after the corrected one, after its
+/// acceptance, after the mobile node has left, and after it has gone home. It gets no packets.
+#[test]
+fn a_denied_request_from_the_future_cannot_be_repeated() {
+    for steps in 0..5 {
+        let mut agent = agent(&format!("{PROVEN}\ndirect_tunnels = true"));
+        let fast = asked(at(21_000), AGENT, PREVIOUS, true);
+        asks(&mut agent, at(1000), MOBILE, &fast);
+        answers(&mut agent, at(1080), &fast, Code::IdentificationMismatch);
+        let right = asked(at(1081), AGENT, PREVIOUS, true);
+        if steps > 0 {
+            asks(&mut agent, at(1081), MOBILE, &right);
+        }
+        if steps > 1 {
+            answers(&mut agent, at(1161), &right, Code::Accepted);
+        }
+        if steps > 2 {
+            leaves(&mut agent, at(3000), if steps == 3 { NEXT } else { HOME });
+        }
+        asks(&mut agent, at(3001), ATTACKER, &fast);
+        // Before the first step, the packets go to the link address that has asked first.
+        let expected = (steps < 3).then_some(MOBILE);
+        assert_eq!(receives_from(&mut agent, at(3002), PREVIOUS), expected, "after {steps} steps");
+        if steps == 0 {
+            asks(&mut agent, at(3003), MOBILE, &asked(at(3003), AGENT, PREVIOUS, true));
+            assert_eq!(receives_from(&mut agent, at(3004), PREVIOUS), Some(MOBILE));
+        }
+    }
+}
+
+/// A host on the link has recorded a request that did not arrive here, and sends it from the link address of the mobile node. It is earlier
+/// than the one that waits, and does not take its place.
+#[test]
+fn an_earlier_request_does_not_take_the_place_of_an_authenticated_one() {
+    let mut agent = agent(PROVEN);
+    asks(&mut agent, at(2000), MOBILE, &asked(at(2000), AGENT, PREVIOUS, true));
+    asks(&mut agent, at(2010), MOBILE, &asked(at(1500), AGENT, NEXT, true));
+    assert_eq!(receives_from(&mut agent, at(2011), PREVIOUS), Some(MOBILE));
 }
 
 /// The mobile node has returned home. A host on the link repeats its request, and then an earlier Binding Update: nothing is forwarded.
