@@ -1,9 +1,10 @@
 //! Computes the cost of a handoff for one flow.
 
-use super::analysis::HandoffAnalysis;
+use super::analysis::{HandoffAnalysis, begin, is_registered, is_switch};
 use super::cut::Cut;
 use super::experience::{Experience, FlowCost, Handoff, Outage, Owner, Recovery};
 use super::hole::limit;
+use super::moves::AGENT;
 use super::recovery::{BEFORE, Goodput, ends_too_early, window};
 use super::stages::{Next, share_out};
 use crate::flow::{Arrival, Due, Flow, FlowEnd, PacketEvent, Packets, Sending};
@@ -150,7 +151,7 @@ impl HandoffAnalysis<'_> {
 
     /// Returns the causes of an outage that ends at `to` because the source paused.
     fn until_paused(&self, cut: &Cut<'_>, to: Instant, ending: &Next<'_>) -> Vec<Owner> {
-        let mut owners = self.causes(cut.host, cut.at, to, ending);
+        let mut owners = self.causes(cut.host, [cut.at, to], to, ending);
         for owner in owners.iter_mut().filter(|owner| owner.to == to && owner.stage.is_some()) {
             "app_paused".clone_into(&mut owner.ends);
         }
@@ -158,7 +159,8 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Returns the causes of an outage from `cut` on. If the host's next handoff cuts the path before the outage ends,
-    /// the causes after the next cut are those of the flow's outage of the next handoff, if there is such an outage.
+    /// the causes after the next cut are those of the flow's outage of the next handoff, if there is such an outage. If
+    /// the packet that ends the outage does not depend on the next handoff, the next handoff has no part in it.
     fn owners(
         &self,
         host: HostId,
@@ -171,15 +173,49 @@ impl HandoffAnalysis<'_> {
         // A later decision can follow an earlier loss of the link: then its cut is not after this one.
         let next = std::iter::from_fn(|| later.next()).find(|next| next.cut >= cut);
         let Some(next) = next.filter(|next| next.cut < to) else {
-            return self.causes(host, cut, to, ending);
+            return self.causes(host, [cut, to], Instant::NEVER, ending);
         };
-        let mut owners = self.causes(host, cut, next.cut, ending);
+        if self.is_ahead(next, index, ending) {
+            return self.causes(host, [cut, to], next.cut, ending);
+        }
+        let mut owners = self.causes(host, [cut, next.cut], next.cut, ending);
         let cost = next.flows.iter().find(|cost| cost.flow == index);
         let theirs = cost.and_then(|cost| cost.experience.outage()).map(|outage| outage.owners.clone());
         // A flow that was idle at the next cut has no outage of the next handoff, so the causes are computed here.
         let theirs = theirs.unwrap_or_else(|| self.owners(host, next.cut, later, index, ending));
         owners.extend(share_out(next.cut, to, theirs));
         owners
+    }
+
+    /// Returns whether the packet that ends an outage does not depend on a later handoff of its host. A packet from the
+    /// host left it before the cut. A packet to the host was sent before the cut while the host could be reached on both
+    /// paths, and no agent sent it onward by the new one; or a later packet is the first one by the new path, or there is
+    /// none.
+    fn is_ahead(&self, later: &Handoff, index: usize, ending: &Next<'_>) -> bool {
+        let (host, arrival) = (later.host, ending.arrival);
+        let is_sent = self.departure(ending).is_some_and(|departure| departure.at < later.cut);
+        if ending.flow.from.host == host {
+            return is_sent;
+        }
+        let redirected = || self.redirected(host, [later.cut, arrival.at], arrival.packet);
+        if is_sent && self.has_both_paths(later) && redirected().is_none() {
+            return true;
+        }
+        let cost = later.flows.iter().find(|cost| cost.flow == index);
+        match cost.map(|cost| &cost.experience) {
+            Some(Experience::Outage(outage)) => outage.to > arrival.at,
+            Some(Experience::Never { .. }) => true,
+            Some(Experience::None | Experience::NotMeasured) | None => false,
+        }
+    }
+
+    /// Returns whether a host could be reached on both paths at the cut of a handoff: the host switched the path, or the home
+    /// agent did after a change of the agent.
+    fn has_both_paths(&self, handoff: &Handoff) -> bool {
+        let Handoff { host, cut, .. } = *handoff;
+        let switches = |r: &Record| r.host == host && begin(r).is_some_and(is_switch);
+        self.first(cut, cut, switches).is_some()
+            || (handoff.kind == AGENT && self.routes_to(host, cut, cut).any(is_registered))
     }
 
     /// Returns the packets that a host sent in the last second before an instant.

@@ -92,6 +92,8 @@ mod fault_tests;
 #[cfg(test)]
 mod hole_tests;
 #[cfg(test)]
+mod next_tests;
+#[cfg(test)]
 mod overlap_tests;
 #[cfg(test)]
 mod parts_tests;

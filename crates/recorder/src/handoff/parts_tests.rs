@@ -1,13 +1,22 @@
 //! Tests of the parts of outages: each part has the events at which it begins and ends, and the cause of that time.
 
 use super::due_tests::asks;
-use super::hole_tests::{only_hole, run};
+use super::hole_tests::{SOURCE, only_hole, run};
 use super::{Experience, Owner};
 use crate::run::{Outcome, simulate};
 use scenario::Scenario;
 use wire::{Duration, Instant};
 
-const SIGMA: &str = include_str!("../../../../scenarios/sigma/handoff.toml");
+pub(super) const SIGMA: &str = include_str!("../../../../scenarios/sigma/handoff.toml");
+const SINK: &str = r#"{ kind = "apps/sink", at = "mobile:7000" }"#;
+/// The mobile node sends a datagram each 20 ms to the correspondent.
+pub(super) const UPWARD: [(&str, &str); 2] = [
+    (SOURCE, r#"{ kind = "apps/sink", at = "cor:7000" }"#),
+    (
+        SINK,
+        r#"{ kind = "apps/constant-rate", to = "cor:7000", rate = 50, size = 200, start = "3s", stop = "12s" }"#,
+    ),
+];
 const START: &str = "start = \"a\", moves = []";
 const HOST: &str = "[host.core]";
 
@@ -19,7 +28,7 @@ fn parts(experience: &Experience) -> Vec<(&'static str, &str, &str, u64)> {
 }
 
 /// Returns the parts of the outage of the first flow of this handoff.
-fn parts_of(outcome: &Outcome, handoff: usize) -> Vec<(&'static str, &str, &str, u64)> {
+pub(super) fn parts_of(outcome: &Outcome, handoff: usize) -> Vec<(&'static str, &str, &str, u64)> {
     parts(&outcome.handoffs[handoff].flows[0].experience)
 }
 

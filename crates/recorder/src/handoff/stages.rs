@@ -16,20 +16,27 @@ use wire::{Duration, Iface, Instant, PacketId};
 
 impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
-    /// handoff cuts the path again.
-    pub(super) fn causes(&self, host: HostId, cut: Instant, to: Instant, next: &Next<'_>) -> Vec<Owner> {
+    /// handoff cuts the path again. The events of the host's later handoffs begin at `later`; they are no causes.
+    pub(super) fn causes(
+        &self,
+        host: HostId,
+        [cut, to]: [Instant; 2],
+        later: Instant,
+        next: &Next<'_>,
+    ) -> Vec<Owner> {
         let ends = next.arrival.at <= to;
+        // Events at the instant of the next handoff belong to that handoff.
+        let before = Instant(later.0.saturating_sub(1));
         let departure = if ends {
             self.departure(next)
         } else {
-            // Events at the instant of the next handoff belong to that handoff.
-            let at = Instant(to.0.saturating_sub(1));
-            Some(Departure { sender: next.flow.from.host, at, packet: None })
+            Some(Departure { sender: next.flow.from.host, at: before, packet: None })
         };
         let departure = departure.filter(|departure| departure.sender != host);
-        let (mut stages, switch, crossed) = self.stages(host, cut, to, !ends, departure);
+        let last = if ends { to.min(before) } else { to };
+        let (mut stages, switch, crossed) = self.stages(host, cut, last, !ends, departure);
         if departure.is_some() {
-            self.admission(host, [cut, to], ends, next.packets, &mut stages);
+            self.admission(host, [cut, last], ends, next.packets, &mut stages);
         }
         if next.packets.is_stream && self.has_several_interfaces(host) {
             between_changes(&mut stages);

@@ -1,0 +1,158 @@
+//! Tests of outages that end after the next handoff of the host: what the packet that ends the outage waited for.
+
+use super::hole_tests::{SOURCE, run};
+use super::parts_tests::{SIGMA, UPWARD, parts_of};
+use super::{Handoff, Owner};
+use crate::run::{Outcome, simulate};
+use scenario::Scenario;
+use trace::What;
+use wire::{Duration, Iface};
+
+const SINK: &str = r#"{ kind = "apps/sink", at = "mobile:7000" }"#;
+const RETUNE: (&str, &str) = ("retune = \"5ms\"", "retune = \"200ms\"");
+
+/// Runs a mobile node that moves at 6 s and again at `second`.
+fn two_moves(second: &str, further: &[(&str, &str)]) -> Outcome {
+    let moves = format!("moves = [{{ at = \"6s\", to = \"b\" }}, {{ at = \"{second}\", to = \"a\" }}]");
+    run(&[further, &[RETUNE, ("moves = []", &*moves)]].concat(), &[])
+}
+
+/// Asserts that the first outage ends after the next cut, and that its parts are its sum.
+#[track_caller]
+fn assert_continues(outcome: &Outcome) {
+    let report = crate::report::text(outcome);
+    let outage = outcome.handoffs[0].outage().unwrap_or_else(|| panic!("{report}"));
+    assert!(outage.to > outcome.handoffs[1].cut, "{report}");
+    assert_eq!(outage.owners.iter().map(Owner::span).sum::<Duration>(), outage.span(), "{report}");
+}
+
+/// The packet that ends the first outage leaves the mobile node before its second move. So the parts are those without the
+/// second move.
+#[test]
+fn a_packet_that_left_before_the_next_handoff_does_not_wait_for_it() {
+    let wire = |delay: &str| format!("ends = [\"cor\", \"core\"]\nrate = \"100Mb/s\"\ndelay = \"{delay}\"");
+    let [short, long] = ["1ms", "150ms"].map(wire);
+    let stream = [
+        (SOURCE, r#"{ kind = "apps/bulk-client", to = "mobile:9000", start = "3s" }"#),
+        (SINK, r#"{ kind = "apps/bulk-server", at = "mobile:9000", bytes = 9000000 }"#),
+    ];
+    for (flow, second) in [(UPWARD, "6.25s"), (stream, "6.7s")] {
+        let moves = |second| two_moves(second, &[&flow[..], &[(&*short, &*long)]].concat());
+        let outcome = moves(second);
+        assert_continues(&outcome);
+        let parts = parts_of(&outcome, 0);
+        assert_eq!(parts, parts_of(&moves("9s"), 0), "{}", crate::report::text(&outcome));
+        assert_eq!(parts.iter().filter(|(name, ..)| *name == "link").count(), 1, "{parts:?}");
+    }
+}
+
+/// A packet reaches the radio before the second move, and the kernel handles it 2 ms later, after the move.
+#[test]
+fn a_packet_that_is_handled_after_the_next_cut_came_before_it() {
+    let single = two_moves("9s", &[]);
+    let end = single.handoffs[0].outage().unwrap().to;
+    let outcome = two_moves(&format!("{}ns", (end + Duration::from_millis(1)).0), &[]);
+    let last = outcome.flows[0].arrivals.iter().find(|arrival| arrival.at == end).unwrap().packet;
+    let host = outcome.handoffs[0].host;
+    let mut records = outcome.records.clone();
+    for record in records.iter_mut().filter(|record| record.host == host && record.at == end) {
+        let is_it = match &record.what {
+            What::Received(_, packet) | What::Sent(Iface::HOST, packet) => packet.id == last,
+            What::AppReceived(id) => *id == last,
+            _ => false,
+        };
+        if is_it {
+            record.at = end + Duration::from_millis(2);
+        }
+    }
+    records.sort_by_key(|record| record.at);
+    let late = Outcome::new(outcome.plan.clone(), outcome.backend, records, None);
+    assert_continues(&late);
+    let names = |outcome: &Outcome| -> Vec<_> {
+        parts_of(outcome, 0)
+            .into_iter()
+            .map(|(name, begins, ends, _)| (name, begins.to_owned(), ends.to_owned()))
+            .collect()
+    };
+    assert_eq!(names(&late), names(&single), "{}", crate::report::text(&late));
+}
+
+/// A download over SCTP by a path of 200 ms. The sender has the new path, and its data are under way on this path when the
+/// mobile node switches back to the old one. It has both.
+#[test]
+fn data_under_way_do_not_wait_for_a_switch_between_two_usable_paths() {
+    let wire = |delay: &str| {
+        format!("ends = [\"campus\", \"correspondent\"]\nrate = \"100Mb/s\"\ndelay = \"{delay}\"")
+    };
+    let first = r#"course.1 = [["0s", -50], ["5s", -50], ["5s", -90], ["5.41s", -90], ["5.41s", -50]]"#;
+    let text = SIGMA
+        .replace(&wire("0.5ms"), &wire("200ms"))
+        .replace(r#"course.1 = [["0s", -50], ["3s", -50], ["8s", -96]]"#, first)
+        .replace(r#"["1s", -96], ["6s", -50]]"#, r#"["1s", -70]]"#)
+        .replace(r#"hold = "250ms""#, r#"hold = "50ms", dwell = "50ms""#);
+    let events = [("cut", "5.2s"), ("restore", "5.45s")];
+    let events =
+        events.map(|(kind, at)| format!("[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\nwire = \"left\"\n"));
+    let text = format!("{text}{}", events.concat());
+    let outcome = simulate(Scenario::plan("sigma.toml", &text, &[], 1).unwrap()).unwrap();
+    assert_continues(&outcome);
+    let expected =
+        [("path switch", "handoff", "segment_sent", 328), ("first byte", "segment_sent", "app_read", 205)];
+    assert_eq!(parts_of(&outcome, 0), expected, "{}", crate::report::text(&outcome));
+}
+
+/// A mobile node moves to an agent behind a path of 1.1 s. While the first datagrams are on this path, it hears a third agent of
+/// the same channel, and the home agent switches the path to it.
+#[test]
+fn datagrams_on_the_earlier_path_do_not_wait_for_the_next_agent() {
+    let text = include_str!("../../../../scenarios/links/overlap.toml").split("# Both cells").next().unwrap();
+    let wire =
+        |delay: &str| format!("ends = [\"router\", \"foreign\"]\nrate = \"100Mb/s\"\ndelay = \"{delay}\"");
+    let agent = r#"{ kind = "mobile-ip/foreign-agent" }"#;
+    // Its datagrams keep the entries of ARP at the ends of the long wire.
+    let source = r#"{ kind = "apps/constant-rate", to = "correspondent:9100", rate = 1, size = 100, start = "0.5s", stop = "8s" }"#;
+    let text = text
+        .replace(&wire("1ms"), &wire("1100ms"))
+        .replace(r#"start = "home" }"#, r#"start = "home", moves = [{ at = "4.5s", to = "foreign" }] }"#)
+        .replace(", link_trigger = false", "")
+        .replace(agent, &format!("{agent}, {source}"))
+        .replace(
+            "[host.correspondent]\nrole = [",
+            r#"[host.correspondent]
+role = [{ kind = "apps/sink", at = "correspondent:9100" }, "#,
+        )
+        .replace("hears = \"channel\"", "hears = \"channel\"\ndata = \"one\"");
+    let outcome = simulate(Scenario::plan("three.toml", &format!("{text}{THIRD}"), &[], 1).unwrap()).unwrap();
+    assert_continues(&outcome);
+    let report = crate::report::text(&outcome);
+    assert_eq!(
+        outcome.handoffs.iter().map(|one: &Handoff| &*one.kind).collect::<Vec<_>>(),
+        ["move", "agent"]
+    );
+    let expected = [
+        ("detection", "link_up", "agent_heard", 0),
+        ("registration", "request_sent", "binding_changed", 1_101),
+        ("first byte", "path_switched", "app_received", 1_110),
+    ];
+    assert_eq!(parts_of(&outcome, 0), expected, "{report}");
+}
+
+/// A third agent, which is heard from 5.6 s on.
+const THIRD: &str = r#"
+[host.mobile.course]
+1 = [["0s", -60], ["4.5s", -60], ["4.5s", -120]]
+2 = [["0s", -120], ["4.4s", -120], ["4.4s", -62]]
+3 = [["0s", -120], ["5.6s", -120], ["5.6s", -62]]
+[wire.third]
+ends = ["router", "other"]
+rate = "100Mb/s"
+delay = "1ms"
+net = "10.0.3.0/24"
+[cell.3]
+station = "other"
+rate = "2Mb/s"
+channel = 6
+net = "10.3.0.0/24"
+[host.other]
+role = [{ kind = "mobile-ip/foreign-agent" }]
+"#;
