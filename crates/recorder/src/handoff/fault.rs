@@ -10,7 +10,7 @@ use crate::faults::{Boundary, Fault, NOT_ENDED};
 use crate::flow::{Flow, PacketEvent, Packets, is_kept, stopped};
 use node::Stage;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use trace::{EventKind, HostId, Record, What};
 use wire::{Duration, EtherType, Iface, Instant, Ipv4Addr, Packet, PacketId};
 
@@ -116,15 +116,24 @@ impl HandoffAnalysis<'_> {
         if open.is_empty() || held.is_empty() {
             return Vec::new();
         }
-        let waits = |record: &Record| match record.what {
-            What::Held(iface, id) => {
-                let is_for = |fault: &Fault<'_>| self.links.waits_at((record.host, iface), fault, record.at);
-                open.iter().any(is_for).then_some(id)
+        let ids: BTreeSet<PacketId> = held.iter().map(|held| held.packet).collect();
+        let first = held.iter().map(|held| held.sent).min().unwrap_or(from);
+        // The host can have left the cell in which it sent the packet.
+        let mut sent = BTreeMap::new();
+        let waits = |record: &Record| match &record.what {
+            What::Sent(iface, packet) if ids.contains(&packet.id) => {
+                sent.insert((record.host, Some(*iface), packet.id), record.at);
+                None
+            }
+            What::Held(iface, id) if ids.contains(id) => {
+                let at = sent.get(&(record.host, *iface, *id)).copied().unwrap_or(record.at);
+                let is_for = |fault: &Fault<'_>| self.links.waits_at((record.host, *iface), fault, at);
+                open.iter().any(is_for).then_some(*id)
             }
             _ => None,
         };
         let waiting: BTreeSet<PacketId> =
-            self.between(from, Instant::NEVER).iter().filter_map(waits).collect();
+            self.between(first.min(from), Instant::NEVER).iter().filter_map(waits).collect();
         held.into_iter().filter(|held| waiting.contains(&held.packet)).copied().collect()
     }
 

@@ -253,3 +253,23 @@ fn a_packet_that_is_sent_before_the_link_is_up_waits_for_it() {
     let expected = [("link", "down", "up", 258), ("first byte", "up", "app_received", 10)];
     assert_eq!(parts_of(&outcome, agent), expected, "{report}");
 }
+
+/// An agent is stopped until the run ends, and the mobile node moves away from it. The datagrams, or the questions, that the
+/// mobile node had sent to the agent wait at the end of the run. No datagram is lost.
+#[test]
+fn packets_that_wait_for_an_agent_that_the_host_has_left_are_a_hole() {
+    let stop = format!("[[event]]\nat = \"6s\"\nkind = \"stop\"\nhost = \"a\"\n{HOST}");
+    let moves = [(HOST, &*stop), ("moves = []", r#"moves = [{ at = "6.805s", to = "b" }]"#)];
+    let datagrams = run(&[moves, UPWARD].concat(), &[]);
+    let stream = asks(r#"every = "100ms", answer = 3000"#, &moves, &[]);
+    assert_eq!(datagrams.flows[0].lost, 0, "{}", crate::report::text(&datagrams));
+    for (outcome, holes) in [(datagrams, 1), (stream, 2)] {
+        let report = crate::report::text(&outcome);
+        assert_eq!(outcome.holes.len(), holes, "{report}");
+        for hole in &outcome.holes {
+            let end = hole.experience.outage().map(|outage| outage.to);
+            assert_eq!(end, Some(Instant::from_millis(6_805)), "{report}");
+            assert_eq!(parts(&hole.experience), [("link", "stop of a", "not_ended", 805)], "{report}");
+        }
+    }
+}
