@@ -51,6 +51,33 @@ fn no_part_of_an_outage_is_empty() {
     assert!(owners.all(|owner| owner.to > owner.from), "{}", crate::report::text(&outcome));
 }
 
+/// The other end of a flow moves during an outage, and its radio needs no time to tune.
+#[test]
+fn a_move_that_takes_no_time_is_no_part_of_an_outage() {
+    let other = r#"[host.other]
+address = "10.1.0.8"
+role = [
+    { kind = "mobile-ip/mobile-node" },
+    { kind = "apps/roam", start = "b", moves = [{ at = "6.1s", to = "a" }, { at = "6.2s", to = "b" }] },
+    { kind = "apps/request-server", at = "other:8000" },
+]
+[host.core]"#;
+    let further = [
+        ("to = \"cor:8000\"", "to = \"other:8000\""),
+        MOVES,
+        (HOST, other),
+        ("retune = \"5ms\"", "retune = \"0s\""),
+    ];
+    let outcome = asks(r#"every = "100ms", answer = 3000"#, &further, &[]);
+    let report = crate::report::text(&outcome);
+    let costs = outcome.handoffs.iter().flat_map(|handoff| &handoff.flows).map(|cost| &cost.experience);
+    let mut owners = costs.filter_map(Experience::outage).flat_map(|outage| &outage.owners);
+    assert!(owners.all(|owner| owner.to > owner.from), "{report}");
+    let names: Vec<_> =
+        parts(&outcome.handoffs[0].flows[0].experience).into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(names, ["detection", "registration", "recovery", "first byte"], "{report}");
+}
+
 /// The home agent crashes after a handoff, and later the mobile node loses its link again. It had heard its agent before.
 #[test]
 fn a_later_loss_of_the_link_is_no_detection() {

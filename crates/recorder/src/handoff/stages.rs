@@ -74,12 +74,17 @@ impl<'a> HandoffAnalysis<'a> {
     pub(super) fn other_end(&self, host: HostId, flow: &Flow, owners: Vec<Owner>) -> Vec<Owner> {
         let other = if flow.from.host == host { flow.to.host } else { flow.from.host };
         let [Some(first), Some(last)] = [owners.first(), owners.last()] else { return owners };
-        let away =
+        // A radio can tune in no time, and a fault can end when it begins.
+        let lasts = |[begun, ended]: &[Boundary; 2]| begun.0 < ended.0;
+        let mut away =
             if other == host { Vec::new() } else { self.links.without_link(other, first.from, last.to) };
-        let faults = self.links.faults(first.from, last.to);
+        away.retain(lasts);
+        let mut faults = self.links.faults(first.from, last.to);
+        faults.retain(|fault| lasts(&fault.edges));
         let ordered: Vec<_> = faults.iter().map(|fault| fault.edges.clone()).collect();
         let can_be_own = |owner: &Owner| matches!(owner.stage, None | Some(Stage::Detection));
-        let own = self.links.own_link_lost(host, first.from, last.to);
+        let mut own = self.links.own_link_lost(host, first.from, last.to);
+        own.retain(lasts);
         // A packet that was sent after the host had lost its link waited for it.
         let before = |at: Instant| own.iter().filter(|[gone, _]| gone.0 < at).cloned().collect::<Vec<_>>();
         let by_own = |owner: Owner| match owner.stage {
