@@ -52,7 +52,7 @@ pub(crate) struct Passed(Vec<[Option<Sighting>; PLACES]>);
 
 impl Passed {
     /// Returns whether this packet was seen before with a larger time to live, and notes the packet. Only packets with the same
-    /// `entry` are compared. Equal UDP datagrams with the identification 0 cannot be told apart. So each copy that was forwarded stops
+    /// `entry` are compared. Equal UDP datagrams with the identification 0 cannot be distinguished. So each copy that was forwarded stops
     /// one copy with a smaller time to live, and a forged one with a large time to live stops one other. A copy that begins a new count
     /// lets others circle that are under way, which may take further rounds.
     pub(crate) fn has_come_back(&mut self, now: Instant, entry: Ipv4Addr, packet: &[u8], ttl: u8) -> bool {

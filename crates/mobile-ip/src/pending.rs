@@ -62,6 +62,8 @@ pub(crate) struct Pending {
     pub(crate) standing: Standing,
     /// The time to live with which the request arrived.
     pub(crate) ttl: u8,
+    /// Whether the request has a correct Mobile-Foreign Authentication, and is no replay of an earlier one. Only with smooth handoffs.
+    pub(crate) is_new: bool,
     pub(crate) request: Request,
 }
 

@@ -37,9 +37,11 @@ const LEAST_UNPROVEN: u16 = 30;
 const RANDOM: u64 = 0xfff;
 /// The number of last Identifications whose low halves are not used again (not from an RFC).
 const RECENT: usize = 16;
-/// After this number of requests that the home agent has not answered, or has denied because it lacks resources, the next home agent
-/// is tried (not from an RFC).
+/// After this number of requests that the home agent has not answered, the next home agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
+/// After this number of corrected requests without acceptance, the pauses between requests become longer also if the corrections are new
+/// (not from an RFC).
+const CORRECTIONS: u32 = 4;
 const MARGIN: Duration = Duration::from_millis(100);
 /// The time to live of a request. With 255, an agent can see that no router has forwarded the request.
 const TTL: u8 = 255;
@@ -138,8 +140,6 @@ pub(crate) struct Registrar {
     home_agents: HomeAgents,
     /// The number of requests since a home agent was chosen or has answered.
     unanswered: u32,
-    /// The number of denials in a row by which the home agent in use has shown that it lacks resources.
-    lacking: u32,
     /// With nonces: the nonce of the last authentic reply of the home agent; `None` before the first.
     nonce: Option<u32>,
     foreign_agents: Associations,
@@ -160,12 +160,14 @@ pub(crate) struct Registrar {
     pending: Option<SentRequest>,
     /// Whether the last request was denied, and the next request uses no correction from the denial.
     is_denied: bool,
-    /// The number of requests for `target` since a reply was accepted, an authenticated denial corrected the request, or a home agent
-    /// that lacks resources was left.
+    /// The number of requests for `target` since a reply was accepted, or an authenticated denial corrected the
+    /// request.
     attempts: u32,
-    /// The codes of the denials whose corrections were used since the target was set or a reply was accepted. A
-    /// correction in a second denial with the same code is not used.
+    /// The codes of the denials whose corrections were used since the target was set, a reply was accepted, or a denial had no
+    /// correction to use. A correction in a second denial with the same code is not used.
     followed: Vec<Code>,
+    /// The number of corrections since the target was set or a reply was accepted.
+    corrections: u32,
     /// The number of replies that were authentic or need no authentication, by code.
     codes: ReplyCounts,
     /// The last round trip of a registration; `None` before the first.
@@ -203,7 +205,6 @@ impl Registrar {
             home,
             home_agents,
             unanswered: 0,
-            lacking: 0,
             nonce: None,
             foreign_agents,
             clock: Clock::default(),
@@ -218,6 +219,7 @@ impl Registrar {
             is_denied: false,
             attempts: 0,
             followed: Vec::new(),
+            corrections: 0,
             codes: ReplyCounts::default(),
             round_trip: None,
             expected: expected_round_trip,
@@ -302,16 +304,12 @@ impl Registrar {
         self.home_agents.address()
     }
 
-    /// Turns to the next home agent, because the present one is unreachable, does not answer or lacks resources. The registration
-    /// with the present one stays until its lifetime ends. Returns the address of the next one; `None` if there is no other.
+    /// Turns to the next home agent, because the present one is unreachable or does not answer. The registration with
+    /// the present one stays until its lifetime ends. Returns the address of the next one; `None` if there is no other.
     pub(crate) fn next_home_agent(&mut self) -> Option<Ipv4Addr> {
         self.unanswered = 0;
         if !self.home_agents.next() {
             return None;
-        }
-        // The requests were answered. So the wait for a reply of the next home agent begins with the shortest one.
-        if self.lacks_resources() {
-            self.attempts = 0;
         }
         self.has_changed();
         Some(self.home_agent())
@@ -329,9 +327,8 @@ impl Registrar {
 
     /// Drops what depends on the home agent of before.
     fn has_changed(&mut self) {
-        (self.pending, self.nonce, self.is_denied) = (None, None, false);
-        (self.unanswered, self.lacking) = (0, 0);
-        self.followed.clear();
+        (self.pending, self.nonce, self.is_denied, self.unanswered) = (None, None, false, 0);
+        self.forget_corrections();
         // Without a foreign agent, the request goes to the home agent itself.
         let home_agent = self.home_agent();
         if let Some(target) = self.target.as_mut().filter(|target| target.mac == Mac::ZERO) {
@@ -339,15 +336,16 @@ impl Registrar {
         }
     }
 
+    /// Permits that each correction is used again.
+    fn forget_corrections(&mut self) {
+        self.followed.clear();
+        self.corrections = 0;
+    }
+
     /// Returns whether [`PATIENCE`] requests to the home agent were not answered, or the home agent was reported as
     /// unreachable.
     pub(crate) const fn is_home_agent_silent(&self) -> bool {
         self.unanswered >= PATIENCE
-    }
-
-    /// Returns whether the home agent has denied the last [`PATIENCE`] requests because it lacks resources.
-    pub(crate) const fn lacks_resources(&self) -> bool {
-        self.lacking >= PATIENCE
     }
 
     /// Records an unauthenticated report that the home agent is unreachable. The next home agent is tried when the wait
@@ -374,7 +372,7 @@ impl Registrar {
         self.pending = None;
         self.is_denied = false;
         self.attempts = 0;
-        self.followed.clear();
+        self.forget_corrections();
     }
 
     /// Returns the last round trip of a registration; zero before the first.
@@ -630,10 +628,6 @@ impl Registrar {
         if !is_about_home_agent(reply.code) {
             self.unanswered = 0;
         }
-        if !by_agent {
-            let lacks = reply.code == Code::HomeResources;
-            self.lacking = if lacks { self.lacking.saturating_add(1) } else { 0 };
-        }
         if !by_agent && self.home_agents.replay() == Replay::Nonces {
             self.nonce = Some((reply.identification >> 32) as u32);
         }
@@ -648,7 +642,7 @@ impl Registrar {
             self.unacknowledged.end(agent);
             self.keys.hold(key.map(|key| (agent, key)));
             (self.attempts, self.is_denied, self.asked) = (0, false, None);
-            self.followed.clear();
+            self.forget_corrections();
             self.current = (lifetime > 0).then_some(Held {
                 iface,
                 agent,
@@ -671,10 +665,17 @@ impl Registrar {
         if is_followed {
             self.followed.push(reply.code);
         }
+        if !is_followed && is_proven {
+            // The next request is sent after a pause: then a correction is used again.
+            self.followed.clear();
+        }
         if !is_followed || !is_proven {
             return Ok(ReplyOutcome::Denied { by_agent, is_proven });
         }
-        self.attempts = 0; // the request was answered
+        self.corrections += 1;
+        if self.corrections <= CORRECTIONS {
+            self.attempts = 0; // the request was answered
+        }
         Ok(ReplyOutcome::Again)
     }
 

@@ -70,9 +70,9 @@ pub struct MobileNodeConfig {
     /// 3.6.1.2).
     pub home_agent: Peer,
     /// Further home agents, in the order of their use. The mobile node turns to the next one if its home agent is
-    /// unreachable (codes 80 to 95), has not answered 3 requests, or has denied 3 requests because it lacks resources (code 130) and
-    /// the registration does not deliver packets until the next request. A foreign agent's denial without an authentication may be forged, so
-    /// the mobile node waits for a reply before it turns to the next one. After the last home agent, it turns to the first again.
+    /// unreachable (codes 80 to 95), or has not answered 3 requests. A foreign agent's denial without an authentication may
+    /// be forged, so the mobile node waits for a reply before it turns to the next one. After the last home agent, it turns to
+    /// the first again.
     #[serde(default)]
     pub backup_home_agents: Vec<Peer>,
     /// The foreign agents with which the mobile node has security associations.

@@ -17,14 +17,14 @@
 
 use super::departures::Departure;
 use super::special::SPECIALS;
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, has_named, of_host};
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, SEEN, Sources, Visit, has_named, of_host};
 use crate::limiter::{Doubling, Limiter, PerSecond};
 use crate::mark::HandoffEvent;
 use crate::message::{Between, Binding, PreviousAgent, Request, Update};
 use crate::passed::Passed;
 use crate::pending::{Pending, RequestKey, low};
 use node::{Action, Class, Expiry, Lifetime, Outbox, Route, RouteKey, Rx, Value};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use wire::ipv4::{self};
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, ntp_distance};
 
@@ -67,9 +67,6 @@ const CLAIMS: usize = 1024;
 /// The largest number of agents whose tunnels may bring packets for one mobile node: the last ones that it has named (not
 /// from the draft).
 const SOURCES: usize = 4;
-/// The number of requests of a mobile node that were denied because of their Identification, and cannot be repeated (not from the
-/// draft). There is one if its clock is wrong.
-const DENIED: usize = 4;
 
 /// A registered mobile node that came from another foreign agent.
 #[derive(Debug)]
@@ -112,6 +109,15 @@ impl Claim {
         let is_it = self.is_proven && !self.is_denied && self.home_agent == visit.1;
         is_it.then_some(self.identification)
     }
+}
+
+/// The last authenticated requests of a mobile node.
+#[derive(Debug, Default)]
+struct Asked {
+    /// The Identification and the sender of each; at most [`SEEN`].
+    requests: Vec<(u64, Mac)>,
+    /// When the last one has arrived.
+    last: Instant,
 }
 
 /// How far this agent trusts the home agent of a visit, in ascending order.
@@ -160,9 +166,8 @@ pub(super) struct Handoffs {
     /// The mobile nodes that have left, and to which no packets are forwarded: the Identification of the Binding Update, and until when
     /// it is remembered.
     pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
-    /// The Identifications of the last authenticated requests of each mobile node that its home agent has denied because of them, by
-    /// home address. A host on the link cannot repeat these requests.
-    denied: BTreeMap<Ipv4Addr, VecDeque<u64>>,
+    /// The last authenticated requests of each mobile node, by home address. Another host on the link cannot repeat them.
+    asked: BTreeMap<Ipv4Addr, Asked>,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
     updates_of: PerSecond<Ipv4Addr>,
@@ -200,7 +205,7 @@ impl Default for Handoffs {
             watched: BTreeMap::new(),
             departures: BTreeMap::new(),
             gone: BTreeMap::new(),
-            denied: BTreeMap::new(),
+            asked: BTreeMap::new(),
             updates_from: PerSecond::new(UPDATES_FROM),
             updates_of: PerSecond::new(UPDATES_FROM),
             updates_to: PerSecond::new(UPDATES_TO),
@@ -220,16 +225,30 @@ impl Default for Handoffs {
 }
 
 impl Handoffs {
-    /// Records that a home agent has denied a request because of its Identification.
-    fn note_denied(&mut self, host: Ipv4Addr, identification: u64) {
-        if self.denied.len() >= CLAIMS && !self.denied.contains_key(&host) {
-            self.denied.pop_first();
+    /// Records an authenticated request that is no replay.
+    fn note_asked(&mut self, Pending { mac, since, request, .. }: &Pending) {
+        if self.asked.len() >= CLAIMS
+            && !self.asked.contains_key(&request.home)
+            && let Some(oldest) = self.asked.iter().min_by_key(|(_, asked)| asked.last).map(|(host, _)| *host)
+        {
+            self.asked.remove(&oldest);
         }
-        let denied = self.denied.entry(host).or_default();
-        if denied.len() >= DENIED {
-            denied.pop_front();
+        let asked = self.asked.entry(request.home).or_default();
+        asked.last = *since;
+        // One from the future must be known longest.
+        if asked.requests.len() >= SEEN {
+            let order = |(a, _): &(u64, Mac), (b, _): &(u64, Mac)| ntp_distance(*a, *b).cmp(&0);
+            let earliest = (0..).zip(&asked.requests).min_by(|(_, a), (_, b)| order(a, b)).map(|(at, _)| at);
+            earliest.map(|at: usize| asked.requests.remove(at));
         }
-        denied.push_back(identification);
+        asked.requests.push((request.identification, *mac));
+    }
+
+    /// Returns the link address from which an authenticated request with this Identification was sent before.
+    fn asked_from(&self, request: &Request) -> Option<Mac> {
+        let asked = self.asked.get(&request.home)?.requests.iter();
+        let mut same = asked.filter(|(identification, _)| *identification == request.identification);
+        same.next().map(|(_, mac)| *mac)
     }
 
     /// Sets when the first of the arrivals and the claim of a mobile node ends.
@@ -246,20 +265,14 @@ impl Handoffs {
 impl ForeignAgent {
     /// Sends the Binding Update of a request that is relayed to the previous agent, if the request names one. From now on,
     /// packets out of the tunnels of that agent are delivered to the mobile node. If too many updates were sent, the mobile node
-    /// sends its own one a second later. `is_proven`: the request has a correct Mobile-Foreign Authentication, and is no replay.
-    pub(super) fn notify_previous(
-        &mut self,
-        now: Instant,
-        pending: &Pending,
-        is_proven: bool,
-        out: &mut Outbox,
-    ) {
+    /// sends its own one a second later.
+    pub(super) fn notify_previous(&mut self, now: Instant, pending: &Pending, out: &mut Outbox) {
         let numbers = self.config.numbers;
         let Some(Ok(said)) = pending.request.previous_agent(&numbers) else { return };
         if !self.is_plausible(&pending.request, &said) {
             return self.refused.count(IMPLAUSIBLE_PREVIOUS_AGENT);
         }
-        if self.may_update(now, pending, said.previous, is_proven) {
+        if self.may_update(now, pending, said.previous) {
             let (host, previous, care_of) = (pending.request.home, said.previous, said.care_of);
             self.send_update(previous, said.update(&pending.request, &numbers), out);
             out.mark(HandoffEvent::UpdateSent { host, previous, care_of }.into());
@@ -267,7 +280,7 @@ impl ForeignAgent {
             self.refused.count(TOO_MANY_UPDATES);
         }
         if let Some(named) = self.named_by(pending) {
-            self.expect(now, pending, (named, is_proven), out);
+            self.expect(now, pending, named, out);
         }
     }
 
@@ -300,9 +313,9 @@ impl ForeignAgent {
     }
 
     /// Returns whether a previous agent may get a Binding Update now. If so, counts it.
-    fn may_update(&mut self, now: Instant, pending: &Pending, previous: Ipv4Addr, is_proven: bool) -> bool {
+    fn may_update(&mut self, now: Instant, pending: &Pending, previous: Ipv4Addr) -> bool {
         let handoffs = &mut self.handoffs;
-        if is_proven {
+        if pending.is_new {
             handoffs.updates_of.may(now, pending.request.home)
         } else {
             handoffs.updates_from.may(now, pending.mac) && handoffs.updates_to.may(now, previous)
@@ -320,15 +333,10 @@ impl ForeignAgent {
     }
 
     /// Expects packets for the mobile node of a request in tunnels of the agent that it has named.
-    fn expect(
-        &mut self,
-        now: Instant,
-        pending: &Pending,
-        (named, is_proven): ((Ipv4Addr, Instant), bool),
-        out: &mut Outbox,
-    ) {
+    fn expect(&mut self, now: Instant, pending: &Pending, named: (Ipv4Addr, Instant), out: &mut Outbox) {
         let visit = (pending.request.home, pending.request.home_agent);
         let host = visit.0;
+        let is_proven = pending.is_new;
         if !is_proven && !self.may_claim(now, pending.mac, visit, out) {
             return self.refused.count(NO_EARLY_DELIVERY);
         }
@@ -415,15 +423,19 @@ impl ForeignAgent {
         !over.is_empty()
     }
 
+    /// Returns whether another link address has sent the same authenticated request before.
+    pub(super) fn was_asked_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
+        self.handoffs.asked_from(request).is_some_and(|before| before != *mac)
+    }
+
     /// Returns whether the Identification of a request is later than those of the visits, of the handoffs, and of an authenticated
     /// request that this agent has of the mobile node.
     /// A host on the link can repeat an earlier request with its authentication. With nonces, the order is random: a request that
-    /// seems to be earlier is then treated as one without an authentication. One that the home agent has denied because of its
-    /// Identification may be later than all these, and is none.
+    /// seems to be earlier is then treated as one without an authentication. A request from the future that was denied or not answered
+    /// may be later than all these, and is none.
     pub(super) fn is_latest(&self, now: Instant, request: &Request) -> bool {
         let host = request.home;
-        let denied = self.handoffs.denied.get(&host);
-        if denied.is_some_and(|denied| denied.contains(&request.identification)) {
+        if self.handoffs.asked_from(request).is_some() {
             return false;
         }
         // A configured association is the same for all home agents. A distributed key is valid for one of them.
@@ -656,7 +668,8 @@ impl ForeignAgent {
     /// arrives, no earlier Binding Update is accepted.
     pub(super) fn corrects_identification(&mut self, pending: &Pending) {
         let request = &pending.request;
-        if !self.is_proven(pending) {
+        // Another host may have repeated an earlier request, which is denied too.
+        if !pending.is_new {
             return;
         }
         let asked = (request.home, low(request.identification));
@@ -669,12 +682,13 @@ impl ForeignAgent {
         {
             visitor.is_corrected = true;
         }
-        self.handoffs.note_denied(request.home, request.identification);
     }
 
-    /// Records an authenticated request that is no replay: if it corrects the Identification of a denied one, earlier messages are none
-    /// of this visit.
-    pub(super) fn follow_correction(&mut self, request: &Request) {
+    /// Records an authenticated request that is no replay: another host cannot repeat it. If it corrects the Identification of a denied
+    /// one, earlier messages are none of this visit.
+    pub(super) fn note_new(&mut self, pending: &Pending) {
+        let request = &pending.request;
+        self.handoffs.note_asked(pending);
         let visitor = self.visitors.get_mut(&(request.home, request.home_agent));
         if let Some(visitor) = visitor.filter(|visitor| visitor.is_corrected) {
             (visitor.identification, visitor.is_corrected) = (request.identification, false);

@@ -74,7 +74,8 @@ impl Bench {
 
     fn admit(&mut self) {
         let (from, standing, request) = (SocketAddrV4::new(HOST, 434), Standing::Known, request(1));
-        let pending = Pending { mac: MAC, from, since: self.now, number: 1, standing, ttl: 255, request };
+        let (since, is_new) = (self.now, false);
+        let pending = Pending { mac: MAC, from, since, number: 1, standing, ttl: 255, is_new, request };
         self.agent.admit(self.now, &pending, 300, &mut self.out).unwrap();
     }
 

@@ -393,7 +393,8 @@ impl ForeignAgent {
                 let ttl = received.ip.ttl;
                 self.arrived += 1;
                 let number = self.arrived;
-                let pending = Pending { mac, from, since: now, number, standing, ttl, request };
+                let pending =
+                    Pending { mac, from, since: now, number, standing, ttl, is_new: false, request };
                 self.request(now, &received.ip, pending, out)
             }
             Registration::Request(_) => Err(refusal::WRONG_DIRECTION),

@@ -196,7 +196,9 @@ impl ForeignAgent {
     pub(super) fn is_repeated_by_another(&self, pending: &Pending) -> bool {
         let asked = (pending.request.home, low(pending.request.identification));
         let is_other = |other: &Pending| other.mac != pending.mac || self.is_changed_copy(other, pending);
-        self.waiting.get(asked).is_some_and(is_other) || self.is_overtaken(pending)
+        self.waiting.get(asked).is_some_and(is_other)
+            || self.is_overtaken(pending)
+            || self.was_asked_by_another(pending)
     }
 
     /// Returns whether a request is a changed copy of a waiting one with the same low half of the Identification, and no association
@@ -264,7 +266,7 @@ impl ForeignAgent {
     pub(super) fn relay(
         &mut self,
         now: Instant,
-        pending: Pending,
+        mut pending: Pending,
         give_way: &[RequestKey],
         out: &mut Outbox,
     ) {
@@ -294,12 +296,15 @@ impl ForeignAgent {
             visitor.sees(request.identification);
         }
         if self.config.smooth_handoff {
-            let is_new = self.is_proven(&pending) && self.is_latest(now, &pending.request);
-            self.notify_previous(now, &pending, is_new, out);
-            if is_new {
+            pending.is_new = self.is_proven(&pending) && self.is_latest(now, &pending.request);
+            let waits = self.waiting.get((pending.request.home, low(pending.request.identification)));
+            let is_again = waits.is_some_and(|waits| waits.is_new && waits.request == pending.request);
+            self.notify_previous(now, &pending, out);
+            if pending.is_new {
                 self.readmit(now, &pending, out);
-                self.follow_correction(&pending.request);
+                self.note_new(&pending);
             }
+            pending.is_new |= is_again;
         }
         self.waiting.insert(now + self.patience(&pending.request), pending);
     }

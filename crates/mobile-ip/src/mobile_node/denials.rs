@@ -34,7 +34,7 @@ impl MobileNode {
         }
         if is_unreachable(code) {
             self.registrar.doubt_home_agent();
-            if is_proven && self.turn_from_silent_home_agent(now, out) {
+            if is_proven && self.turn_to_next_home_agent(now, out) {
                 return;
             }
         }
@@ -68,27 +68,15 @@ impl MobileNode {
         }
     }
 
-    /// Uses another interface after an authenticated denial, unless the registration delivers packets until the next request.
+    /// Uses another interface after an authenticated denial, unless the registration delivers packets until the next request. A home agent
+    /// that lacks resources denies the requests by each interface: then the node only goes to one by which it receives packets.
     fn leave_after_denial(&mut self, now: Instant, out: &mut Outbox) {
         if self.lacks_resources {
-            self.leave_lacking(now, out);
+            if let Some(way) = self.receiving().filter(|_| !self.receives_until_retry()) {
+                self.leave_interface(now, Why::Denied, Some(way), out);
+            }
         } else if !(self.receives_here() && self.lasts_until_retry()) {
             self.leave_interface(now, Why::Denied, None, out);
-        }
-    }
-
-    /// Uses another interface or home agent after a denial by a home agent that lacks resources, unless the registration delivers
-    /// packets until the next request. The home agent denies the requests by each interface: so the node only goes to one by which it
-    /// receives packets. Without one, it turns to the next home agent after some denials.
-    fn leave_lacking(&mut self, now: Instant, out: &mut Outbox) {
-        if self.receives_until_retry() {
-            return;
-        }
-        let way = self.receiving();
-        let leaves = way.is_some_and(|way| self.leave_interface(now, Why::Denied, Some(way), out));
-        // The own care-of address takes the tunnels of one home agent only: the packets of the registration would be lost.
-        if !leaves && self.registrar.lacks_resources() && !self.receives_by_own_address() {
-            self.turn_to_next_home_agent(now, out);
         }
     }
 
@@ -118,21 +106,15 @@ impl MobileNode {
         self.timers.due(Timer::Expire) > self.timers.due(Timer::Retry)
     }
 
-    /// Returns whether packets that arrive at the care-of address of the registration reach the node by the interface in use.
+    /// Returns whether packets that arrive at the agent of the registration reach the node by the interface in use.
     fn receives_here(&self) -> bool {
         let by = self.registrar.registered_by();
-        let heard = |(iface, agent)| iface == self.used.iface && self.used.heard(agent).is_some();
-        by.is_some_and(heard) || self.receives_by_own_address()
-    }
-
-    /// Returns whether the care-of address of the registration is the co-located one that the node has now.
-    fn receives_by_own_address(&self) -> bool {
-        self.own.address().is_some() && self.own.address() == self.registrar.care_of()
+        by.is_some_and(|(iface, agent)| iface == self.used.iface && self.used.heard(agent).is_some())
     }
 
     /// Repeats the request, or tries another home agent, foreign agent or interface.
     pub(super) fn retry(&mut self, now: Instant, out: &mut Outbox) {
-        if self.turn_from_silent_home_agent(now, out) {
+        if self.turn_to_next_home_agent(now, out) {
             return;
         }
         let is_denied = self.registrar.has_unproven_denial();

@@ -53,13 +53,9 @@ impl MobileNode {
     }
 
     /// If the home agent does not answer and there is another one, registers with that one. Returns whether it does.
-    pub(super) fn turn_from_silent_home_agent(&mut self, now: Instant, out: &mut Outbox) -> bool {
-        self.registrar.is_home_agent_silent() && self.turn_to_next_home_agent(now, out)
-    }
-
-    /// Registers with the next home agent, if there is another one. Does nothing at home. Returns whether it registers.
     pub(super) fn turn_to_next_home_agent(&mut self, now: Instant, out: &mut Outbox) -> bool {
-        if self.is_at_home() {
+        let at_home = self.is_at_home();
+        if at_home || !self.registrar.is_home_agent_silent() {
             return false;
         }
         let Some(home_agent) = self.registrar.next_home_agent() else { return false };

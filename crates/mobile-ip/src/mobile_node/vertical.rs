@@ -30,10 +30,10 @@ pub(super) struct OldPath {
 }
 
 impl MobileNode {
-    /// Chooses the interface to use, after anything has happened. Does nothing with one interface.
+    /// Chooses the interface to use, after anything has happened. With one interface, it only hastens a request.
     pub(super) fn review_interfaces(&mut self, now: Instant, out: &mut Outbox) {
         if self.others.is_empty() {
-            return;
+            return self.hasten_retry(now);
         }
         self.note_usable(now, out);
         self.check_old_path(out);

@@ -377,14 +377,64 @@ fn a_denied_request_from_the_future_cannot_be_repeated() {
             leaves(&mut agent, at(3000), if steps == 3 { NEXT } else { HOME });
         }
         asks(&mut agent, at(3001), ATTACKER, &fast);
-        // Before the first step, the packets go to the link address that has asked first.
-        let expected = (steps < 3).then_some(MOBILE);
+        let expected = [1, 2].contains(&steps).then_some(MOBILE);
         assert_eq!(receives_from(&mut agent, at(3002), PREVIOUS), expected, "after {steps} steps");
         if steps == 0 {
             asks(&mut agent, at(3003), MOBILE, &asked(at(3003), AGENT, PREVIOUS, true));
             assert_eq!(receives_from(&mut agent, at(3004), PREVIOUS), Some(MOBILE));
         }
     }
+}
+
+/// The mobile node asks with a fast clock. Its first request is not answered, or denied for another reason. Then it corrects the clock and is
+/// registered. A host on the link repeats the requests from the future, before and after many others: they are not relayed.
+#[test]
+fn no_request_from_the_future_can_be_repeated_by_another_host() {
+    for code in [None, Some(Code::HomeResources)] {
+        let mut agent = agent(PROVEN);
+        let all = [61_000, 61_500].map(|ms| asked(at(ms), AGENT, PREVIOUS, true));
+        for (ms, fast, code) in [(1000, &all[0], code), (1500, &all[1], Some(Code::IdentificationMismatch))] {
+            asks(&mut agent, at(ms), MOBILE, fast);
+            if let Some(code) = code {
+                answers(&mut agent, at(ms + 80), fast, code);
+            }
+        }
+        for second in 2..40 {
+            let right = asked(at(1000 * second), AGENT, PREVIOUS, true);
+            registers(&mut agent, at(1000 * second), MOBILE, &right);
+            // The replay of a used request does not make the agent forget one.
+            asks(&mut agent, at(1000 * second + 500), ATTACKER, &right);
+            answers(&mut agent, at(1000 * second + 580), &right, Code::IdentificationMismatch);
+        }
+        let before = counted(&agent, "repeated_by_another");
+        for fast in &all {
+            asks(&mut agent, at(60_000), ATTACKER, fast);
+        }
+        assert_eq!(counted(&agent, "repeated_by_another"), before + 2, "{code:?}");
+        assert_eq!(receives_from(&mut agent, at(60_001), PREVIOUS), Some(MOBILE), "{code:?}");
+    }
+}
+
+/// The home agent denies the requests of a mobile node that is back, which needs several. A host on the link sends recorded requests and a
+/// Binding Update that did not arrive here. The denials of its requests do not make the visit older.
+#[test]
+fn a_denied_replay_does_not_roll_a_return_back() {
+    let mut agent = agent(PROVEN);
+    registers(&mut agent, at(1000), MOBILE, &asked(at(1000), AGENT, PREVIOUS, true));
+    leaves(&mut agent, at(2000), NEXT);
+    for ms in [3000, 5000, 7000, 9000, 11_000] {
+        let back = asked(at(ms), AGENT, NEXT, true);
+        asks(&mut agent, at(ms), MOBILE, &back);
+        answers(&mut agent, at(ms + 80), &back, Code::HomeResources);
+    }
+    give(&mut agent, at(20_000), Input::Timeout);
+    let recorded = asked(at(2500), AGENT, NEXT, true);
+    asks(&mut agent, at(20_100), ATTACKER, &recorded);
+    answers(&mut agent, at(20_180), &recorded, Code::IdentificationMismatch);
+    asks(&mut agent, at(20_200), ATTACKER, &asked(at(2600), AGENT, NEXT, true));
+    assert_eq!(receives_from(&mut agent, at(20_201), NEXT), None);
+    leaves(&mut agent, at(2700), NEXT);
+    assert_eq!(counted(&agent, "stale_update"), 1);
 }
 
 /// A host on the link has recorded a request that did not arrive here, and sends it from the link address of the mobile node. It is earlier
