@@ -160,13 +160,13 @@ pub(crate) struct Registrar {
     pending: Option<SentRequest>,
     /// Whether the last request was denied, and the next request uses no correction from the denial.
     is_denied: bool,
-    /// The number of requests for `target` since a reply was accepted, or an authenticated denial corrected the
-    /// request.
+    /// The number of requests for `target` since a reply was accepted, or one of the first [`CORRECTIONS`] authenticated denials
+    /// corrected the request.
     attempts: u32,
-    /// The codes of the denials whose corrections were used since the target was set, a reply was accepted, or a denial had no
-    /// correction to use. A correction in a second denial with the same code is not used.
+    /// The codes of the denials whose corrections were used since the target was set, a reply was accepted, or no correction of
+    /// an authenticated denial was used. A correction in a second denial with the same code is not used.
     followed: Vec<Code>,
-    /// The number of corrections since the target was set or a reply was accepted.
+    /// The number of corrections since a reply was accepted or the home agent was chosen.
     corrections: u32,
     /// The number of replies that were authentic or need no authentication, by code.
     codes: ReplyCounts,
@@ -372,7 +372,7 @@ impl Registrar {
         self.pending = None;
         self.is_denied = false;
         self.attempts = 0;
-        self.forget_corrections();
+        self.followed.clear();
     }
 
     /// Returns the last round trip of a registration; zero before the first.

@@ -111,10 +111,10 @@ impl Claim {
     }
 }
 
-/// The last authenticated requests of a mobile node.
+/// The last authenticated requests of a mobile node that were no replays.
 #[derive(Debug, Default)]
 struct Asked {
-    /// The Identification and the sender of each; at most [`SEEN`].
+    /// The Identification and the sender of each, in the order of arrival; at most [`SEEN`].
     requests: Vec<(u64, Mac)>,
     /// When the last one has arrived.
     last: Instant,
@@ -166,7 +166,8 @@ pub(super) struct Handoffs {
     /// The mobile nodes that have left, and to which no packets are forwarded: the Identification of the Binding Update, and until when
     /// it is remembered.
     pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
-    /// The last authenticated requests of each mobile node, by home address. Another host on the link cannot repeat them.
+    /// The last authenticated requests of each mobile node, by home address; of at most [`CLAIMS`] mobile nodes. Another host on the link
+    /// cannot repeat them.
     asked: BTreeMap<Ipv4Addr, Asked>,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
@@ -235,20 +236,18 @@ impl Handoffs {
         }
         let asked = self.asked.entry(request.home).or_default();
         asked.last = *since;
-        // One from the future must be known longest.
+        // One from the future counts until its time has come: an earlier one is forgotten first.
         if asked.requests.len() >= SEEN {
-            let order = |(a, _): &(u64, Mac), (b, _): &(u64, Mac)| ntp_distance(*a, *b).cmp(&0);
-            let earliest = (0..).zip(&asked.requests).min_by(|(_, a), (_, b)| order(a, b)).map(|(at, _)| at);
-            earliest.map(|at: usize| asked.requests.remove(at));
+            let is_earlier = |known: &(u64, Mac)| ntp_distance(known.0, request.identification) <= 0;
+            asked.requests.remove(asked.requests.iter().position(is_earlier).unwrap_or(0));
         }
         asked.requests.push((request.identification, *mac));
     }
 
-    /// Returns the link address from which an authenticated request with this Identification was sent before.
-    fn asked_from(&self, request: &Request) -> Option<Mac> {
-        let asked = self.asked.get(&request.home)?.requests.iter();
-        let mut same = asked.filter(|(identification, _)| *identification == request.identification);
-        same.next().map(|(_, mac)| *mac)
+    /// Returns whether an authenticated request with this Identification is known.
+    fn was_asked(&self, request: &Request) -> bool {
+        let asked = self.asked.get(&request.home);
+        asked.is_some_and(|asked| asked.requests.iter().any(|(known, _)| *known == request.identification))
     }
 
     /// Sets when the first of the arrivals and the claim of a mobile node ends.
@@ -423,19 +422,23 @@ impl ForeignAgent {
         !over.is_empty()
     }
 
-    /// Returns whether another link address has sent the same authenticated request before.
+    /// Returns whether another link address has sent the same authenticated request before, and the mobile node has sent another one since.
+    /// With nonces, a mobile node repeats its last one without a change, also from a new link address.
     pub(super) fn was_asked_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
-        self.handoffs.asked_from(request).is_some_and(|before| before != *mac)
+        let asked = self.handoffs.asked.get(&request.home);
+        let earlier = asked.and_then(|asked| asked.requests.split_last()).map(|(_, earlier)| earlier);
+        let is_it = |known: &(u64, Mac)| known.0 == request.identification && known.1 != *mac;
+        earlier.is_some_and(|earlier| earlier.iter().any(is_it))
     }
 
     /// Returns whether the Identification of a request is later than those of the visits, of the handoffs, and of an authenticated
     /// request that this agent has of the mobile node.
     /// A host on the link can repeat an earlier request with its authentication. With nonces, the order is random: a request that
     /// seems to be earlier is then treated as one without an authentication. A request from the future that was denied or not answered
-    /// may be later than all these, and is none.
+    /// may be later than all these: a known request is no later one.
     pub(super) fn is_latest(&self, now: Instant, request: &Request) -> bool {
         let host = request.home;
-        if self.handoffs.asked_from(request).is_some() {
+        if self.handoffs.was_asked(request) {
             return false;
         }
         // A configured association is the same for all home agents. A distributed key is valid for one of them.

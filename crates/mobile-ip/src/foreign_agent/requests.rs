@@ -271,6 +271,8 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) {
         let Pending { mac, ref request, .. } = pending;
+        let waits = self.waiting.get((request.home, low(request.identification)));
+        let is_again = waits.is_some_and(|waits| waits.is_new && waits.request == *request);
         for asked in give_way {
             if let Some(other) = self.waiting.remove(*asked)
                 && (other.mac, other.request.home) != (mac, request.home)
@@ -297,8 +299,6 @@ impl ForeignAgent {
         }
         if self.config.smooth_handoff {
             pending.is_new = self.is_proven(&pending) && self.is_latest(now, &pending.request);
-            let waits = self.waiting.get((pending.request.home, low(pending.request.identification)));
-            let is_again = waits.is_some_and(|waits| waits.is_new && waits.request == pending.request);
             self.notify_previous(now, &pending, out);
             if pending.is_new {
                 self.readmit(now, &pending, out);

@@ -106,10 +106,12 @@ impl MobileNode {
         self.timers.due(Timer::Expire) > self.timers.due(Timer::Retry)
     }
 
-    /// Returns whether packets that arrive at the agent of the registration reach the node by the interface in use.
+    /// Returns whether packets that arrive at the care-of address of the registration reach the node by the interface in use.
     fn receives_here(&self) -> bool {
         let by = self.registrar.registered_by();
-        by.is_some_and(|(iface, agent)| iface == self.used.iface && self.used.heard(agent).is_some())
+        let heard = |(iface, agent)| iface == self.used.iface && self.used.heard(agent).is_some();
+        let own = self.own.address();
+        by.is_some_and(heard) || own.is_some() && own == self.registrar.care_of()
     }
 
     /// Repeats the request, or tries another home agent, foreign agent or interface.

@@ -55,7 +55,10 @@ fn run(
             let Some(code) = answer(one) else { continue };
             let mut reply = one.request.reply(code);
             reply.sign(Between::MobileHome, &association());
-            heard(node, now, 1, VISITED_MAC, packet(VISITED, HOME, &reply.emit()))
+            let is_direct = one.request.flags.has(RequestFlags::DECAPSULATION);
+            let direct = (one.request.home_agent, one.request.care_of);
+            let (from, to) = if is_direct { direct } else { (VISITED, HOME) };
+            heard(node, now, 1, VISITED_MAC, packet(from, to, &reply.emit()))
         } else {
             give(node, now, Input::Timeout)
         };
@@ -112,4 +115,18 @@ fn a_correction_is_used_again_after_another_denial() {
     let pauses = pauses(all.iter());
     assert!((10..50).contains(&all.len()), "{pauses:?}");
     assert!(pauses.iter().all(|pause| *pause <= 65_000), "{pauses:?}");
+}
+
+/// With its own care-of address, the mobile node receives packets until its registration ends. The pauses after denied renewals double.
+#[test]
+fn with_its_own_address_the_pauses_after_denied_renewals_double() {
+    let own = "care_of = 'configured'\nlifetime = '100s'\naddress_delay = '1s'\n\
+               networks = [{ address = '10.3.0.77/24', router = '10.3.0.1' }]\n";
+    let mut node = node_of(1, own);
+    let mut codes = [Code::Accepted].into_iter();
+    let all = run(&mut node, &[], 100_000, |_| codes.next().or(Some(Code::HomeResources)));
+    let renewals = pauses(all.iter().skip(1));
+    for (number, least) in [1000, 2000, 4000].into_iter().enumerate() {
+        assert!((least..least + 1000).contains(&renewals[number]), "{renewals:?}");
+    }
 }
