@@ -111,6 +111,7 @@ struct Held {
     /// The interface and the agent through which the node has registered.
     iface: Iface,
     agent: Ipv4Addr,
+    home_agent: Ipv4Addr,
     care_of: Ipv4Addr,
     is_co_located: bool,
     /// The granted lifetime in seconds, counted from `sent`.
@@ -272,6 +273,11 @@ impl Registrar {
         self.current.filter(|held| !held.is_co_located).map(|held| (held.iface, held.agent))
     }
 
+    /// Returns the care-of address that is registered with the home agent in use; `None` if there is none.
+    pub(crate) fn care_of_at_home_agent(&self) -> Option<Ipv4Addr> {
+        self.current.filter(|held| held.home_agent == self.home_agent()).map(|held| held.care_of)
+    }
+
     /// Returns whether the pending request does not notify the agent of the registration, because packets were still received from it.
     pub(crate) fn omits_previous(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.omits_previous)
@@ -366,7 +372,7 @@ impl Registrar {
         }
     }
 
-    /// Sets the target. Drops the pending request, and resets the number of attempts and the used corrections.
+    /// Sets the target. Drops the pending request, and resets the number of attempts. Each correction may be used again.
     pub(crate) fn turn_to(&mut self, target: Option<Target>) {
         self.target = target;
         self.pending = None;
@@ -380,8 +386,8 @@ impl Registrar {
         self.round_trip.unwrap_or_default()
     }
 
-    /// Returns the number of requests for the target since a reply was accepted, or an authenticated denial corrected
-    /// the request.
+    /// Returns the number of requests for the target since a reply was accepted, or one of the first [`CORRECTIONS`] authenticated
+    /// denials corrected the request.
     pub(crate) const fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -646,6 +652,7 @@ impl Registrar {
             self.current = (lifetime > 0).then_some(Held {
                 iface,
                 agent,
+                home_agent: self.home_agents.address(),
                 care_of,
                 is_co_located,
                 lifetime,

@@ -116,6 +116,8 @@ impl Claim {
 struct Asked {
     /// The Identification and the sender of each, in the order of arrival; at most [`SEEN`].
     requests: Vec<(u64, Mac)>,
+    /// Whether a home agent has answered the last one.
+    is_answered: bool,
     /// When the last one has arrived.
     last: Instant,
 }
@@ -167,7 +169,7 @@ pub(super) struct Handoffs {
     /// it is remembered.
     pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
     /// The last authenticated requests of each mobile node, by home address; of at most [`CLAIMS`] mobile nodes. Another host on the link
-    /// cannot repeat them.
+    /// cannot repeat them, but for an unanswered last one.
     asked: BTreeMap<Ipv4Addr, Asked>,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
@@ -225,6 +227,13 @@ impl Default for Handoffs {
     }
 }
 
+impl Asked {
+    /// Returns whether another link address has sent this request.
+    fn is_from_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
+        self.requests.iter().any(|(known, from)| *known == request.identification && from != mac)
+    }
+}
+
 impl Handoffs {
     /// Records an authenticated request that is no replay.
     fn note_asked(&mut self, Pending { mac, since, request, .. }: &Pending) {
@@ -242,6 +251,18 @@ impl Handoffs {
             asked.requests.remove(asked.requests.iter().position(is_earlier).unwrap_or(0));
         }
         asked.requests.push((request.identification, *mac));
+        asked.is_answered = false;
+    }
+
+    /// Records that a home agent has answered a request.
+    pub(super) fn note_answered(&mut self, request: &Request) {
+        let asked = self.asked.get_mut(&request.home);
+        let is_last = |asked: &&mut Asked| {
+            asked.requests.last().is_some_and(|(known, _)| *known == request.identification)
+        };
+        if let Some(asked) = asked.filter(is_last) {
+            asked.is_answered = true;
+        }
     }
 
     /// Returns whether an authenticated request with this Identification is known.
@@ -336,7 +357,8 @@ impl ForeignAgent {
         let visit = (pending.request.home, pending.request.home_agent);
         let host = visit.0;
         let is_proven = pending.is_new;
-        if !is_proven && !self.may_claim(now, pending.mac, visit, out) {
+        let is_another = self.handoffs.asked.get(&host).is_some_and(|asked| asked.is_from_another(pending));
+        if !is_proven && (is_another || !self.may_claim(now, pending.mac, visit, out)) {
             return self.refused.count(NO_EARLY_DELIVERY);
         }
         let known = self.handoffs.claims.get(&host);
@@ -422,13 +444,13 @@ impl ForeignAgent {
         !over.is_empty()
     }
 
-    /// Returns whether another link address has sent the same authenticated request before, and the mobile node has sent another one since.
-    /// With nonces, a mobile node repeats its last one without a change, also from a new link address.
-    pub(super) fn was_asked_by_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
-        let asked = self.handoffs.asked.get(&request.home);
-        let earlier = asked.and_then(|asked| asked.requests.split_last()).map(|(_, earlier)| earlier);
-        let is_it = |known: &(u64, Mac)| known.0 == request.identification && known.1 != *mac;
-        earlier.is_some_and(|earlier| earlier.iter().any(is_it))
+    /// Returns whether another link address has sent the same authenticated request before, and it was answered, or a later one is known.
+    /// With nonces, a mobile node repeats an unanswered one without a change, also from a new link address.
+    pub(super) fn was_asked_by_another(&self, pending: &Pending) -> bool {
+        let Some(asked) = self.handoffs.asked.get(&pending.request.home) else { return false };
+        let last = asked.requests.last().map(|(known, _)| *known);
+        let may_repeat = !asked.is_answered && last == Some(pending.request.identification);
+        !may_repeat && asked.is_from_another(pending)
     }
 
     /// Returns whether the Identification of a request is later than those of the visits, of the handoffs, and of an authenticated
@@ -687,7 +709,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Records an authenticated request that is no replay: another host cannot repeat it. If it corrects the Identification of a denied
+    /// Records an authenticated request that is no replay ([`Asked`]). If it corrects the Identification of a denied
     /// one, earlier messages are none of this visit.
     pub(super) fn note_new(&mut self, pending: &Pending) {
         let request = &pending.request;

@@ -33,6 +33,7 @@ impl ForeignAgent {
             return Err(HOME_AGENT_FAILED);
         }
         let Some(pending) = self.waiting.remove(asked) else { return Err(NOT_PENDING) };
+        self.handoffs.note_answered(&pending.request);
         self.waiting.has_answered(now, pending.request.home_agent);
         let key = self.key_of(&pending, &reply);
         reply.strip();

@@ -111,7 +111,8 @@ impl MobileNode {
         let by = self.registrar.registered_by();
         let heard = |(iface, agent)| iface == self.used.iface && self.used.heard(agent).is_some();
         let own = self.own.address();
-        by.is_some_and(heard) || own.is_some() && own == self.registrar.care_of()
+        // The own care-of address takes the tunnels of the home agent in use only.
+        by.is_some_and(heard) || own.is_some() && own == self.registrar.care_of_at_home_agent()
     }
 
     /// Repeats the request, or tries another home agent, foreign agent or interface.
