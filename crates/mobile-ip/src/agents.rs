@@ -1,6 +1,7 @@
 //! The list of agents that a mobile node has heard and that have not expired (RFC 5944, section 2.4.2.1).
 
 use crate::config::CareOf;
+use crate::home_agents::HomeAgents;
 use crate::message::{Advertisement, AgentFlags};
 use node::Expiry;
 use std::collections::BTreeMap;
@@ -149,9 +150,9 @@ impl Agents {
         self.list.get(&who)
     }
 
-    /// Returns whether a mobile node of `home_agent` can register through this agent. It must be in the list, and be the
-    /// home agent or a foreign agent that takes registrations.
-    pub(crate) fn is_usable(&self, agent: Ipv4Addr, home_agent: Ipv4Addr) -> bool {
+    /// Returns whether a mobile node with these home agents can register through this agent. It must be in the list, and be a
+    /// home agent of the node or a foreign agent that takes registrations.
+    pub(crate) fn is_usable(&self, agent: Ipv4Addr, home_agents: &HomeAgents) -> bool {
         let takes = |known: &Agent| {
             let is_used = match self.uses {
                 Uses::All => true,
@@ -160,7 +161,7 @@ impl Agents {
             };
             is_used && known.takes_registrations()
         };
-        self.get(agent).is_some_and(|known| agent == home_agent || takes(known))
+        self.get(agent).is_some_and(|known| home_agents.has(agent) || takes(known))
     }
 
     pub(crate) fn forget(&mut self, who: Ipv4Addr) {

@@ -5,7 +5,11 @@
 
 use crate::config::{Peer, Replay};
 use crate::message::Association;
+use std::collections::VecDeque;
 use wire::{InterfaceAddress, Ipv4Addr};
+
+/// The maximum number of home agents that were found (not from an RFC). Advertisements are not authenticated.
+const FOUND: usize = 8;
 
 /// A configured home agent.
 #[derive(Debug)]
@@ -26,6 +30,9 @@ pub(crate) struct HomeAgents {
     at: usize,
     /// The address of the home agent in use: the configured one, or one that a denial or an advertisement has named.
     address: Ipv4Addr,
+    /// The last home agents that denials and advertisements have named, if a configured address is the broadcast address of the home
+    /// network.
+    found: VecDeque<Ipv4Addr>,
 }
 
 impl HomeAgents {
@@ -36,7 +43,13 @@ impl HomeAgents {
             association: peer.association(),
             replay: peer.replay,
         };
-        Self { home, all: peers.map(home_agent).collect(), at: 0, address: first.address }
+        Self {
+            home,
+            all: peers.map(home_agent).collect(),
+            at: 0,
+            address: first.address,
+            found: VecDeque::new(),
+        }
     }
 
     /// Returns the address of the home agent in use. It is the broadcast address of the home network if the home agent
@@ -65,8 +78,39 @@ impl HomeAgents {
         self.home.broadcast() == Some(self.address)
     }
 
+    /// Returns whether this is a home agent of the mobile node: the one in use, a configured one, or one that was found.
+    pub(crate) fn has(&self, agent: Ipv4Addr) -> bool {
+        agent == self.address || self.index(agent).is_some()
+    }
+
+    /// Returns the index of the association with a home agent; `None` if it is no home agent of the mobile node.
+    fn index(&self, agent: Ipv4Addr) -> Option<usize> {
+        let configured = |address| self.all.iter().position(|other| other.address == address);
+        let searched = || configured(self.home.broadcast()?);
+        configured(agent).or_else(|| searched().filter(|_| self.found.contains(&agent)))
+    }
+
+    /// Notes a home agent that was heard. It is a home agent of the mobile node if it is in the home network, and a configured address
+    /// is the broadcast address of this network.
+    pub(crate) fn meet(&mut self, heard: Ipv4Addr) {
+        if self.home.link.contains(heard) {
+            self.find(heard);
+        }
+    }
+
+    fn find(&mut self, address: Ipv4Addr) {
+        if self.has(address) {
+            return;
+        }
+        if self.found.len() >= FOUND {
+            self.found.pop_front();
+        }
+        self.found.push_back(address);
+    }
+
     /// Uses the address that a denial with code 136 has named, with the same association.
-    pub(crate) const fn learn(&mut self, address: Ipv4Addr) {
+    pub(crate) fn learn(&mut self, address: Ipv4Addr) {
+        self.find(address);
         self.address = address;
     }
 
@@ -79,16 +123,10 @@ impl HomeAgents {
         self.address != before
     }
 
-    /// Uses a home agent that was heard on the link and is in the list. If no home agent is known yet, one in the home
-    /// network is used too. Returns whether it is used from now on.
-    pub(crate) fn select(&mut self, heard: Ipv4Addr) -> bool {
-        let known = self.all.iter().position(|other| other.address == heard);
-        match known {
-            Some(at) => self.at = at,
-            None if self.is_unknown() && self.home.link.contains(heard) => {}
-            None => return false,
-        }
-        self.address = heard;
+    /// Uses this home agent of the mobile node. Returns whether it is used from now on: it may be no home agent of this node.
+    pub(crate) fn select(&mut self, home_agent: Ipv4Addr) -> bool {
+        let Some(at) = self.index(home_agent) else { return false };
+        (self.at, self.address) = (at, home_agent);
         true
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::agents::{Agent, Agents};
 use crate::config::{CareOf, FurtherInterface};
+use crate::home_agents::HomeAgents;
 use crate::message::{ALL_ROUTERS, Solicitation};
 use node::{Outbox, Rng, Value};
 use wire::{Cell, Duration, Iface, Instant, Ipv4Addr, Mac, Packet, nanos_of};
@@ -117,9 +118,14 @@ impl NodeInterface {
     }
 
     /// Returns whether an agent that the node can register with was heard since the link came up, and has not expired.
-    pub(crate) fn has_agent(&self, home_agent: Ipv4Addr) -> bool {
+    pub(crate) fn has_agent(&self, home_agents: &HomeAgents) -> bool {
         let mut heard = self.agents.iter().filter(|(_, known)| self.has_heard(known));
-        self.mac.is_some() && heard.any(|(who, _)| self.agents.is_usable(who, home_agent))
+        self.mac.is_some() && heard.any(|(who, _)| self.agents.is_usable(who, home_agents))
+    }
+
+    /// Returns whether a home agent of the node was heard since the link came up, and has not expired.
+    pub(crate) fn is_home_link(&self, home_agents: &HomeAgents) -> bool {
+        self.agents.iter().any(|(who, known)| self.has_heard(known) && home_agents.has(who))
     }
 
     /// Sends a solicitation, and sets the time of the next one. Does nothing while the link is down.

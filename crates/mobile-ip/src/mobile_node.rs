@@ -12,6 +12,7 @@ mod co_located;
 mod commands;
 mod denials;
 mod home_address;
+mod home_agents;
 mod link;
 mod options;
 mod received;
@@ -264,14 +265,9 @@ impl MobileNode {
             return Ok(());
         }
         self.registrar.hear_challenge(agent, advertisement.challenge.clone());
-        let home_agent = self.registrar.home_agent();
         let Some(heard_on) = self.interface_mut(rx.iface) else { return Ok(()) };
         let change = heard_on.agents.hear(now, &advertisement, mac, keep);
-        // The home agent in use comes first, if it is heard too.
-        if advertisement.flags.has(AgentFlags::HOME)
-            && heard_on.agents.get(home_agent).is_none()
-            && self.registrar.select_home_agent(agent)
-        {
+        if advertisement.flags.has(AgentFlags::HOME) && self.registrar.meet_home_agent(agent) {
             out.mark(MobileIpEvent::HomeAgentChosen { home_agent: agent }.into());
         }
         if is_in_use {
@@ -291,8 +287,9 @@ impl MobileNode {
 
     /// Ends the solicitations by an interface that is not in use, because an agent was heard on it.
     fn heard_elsewhere(&mut self, iface: Iface) {
-        let home_agent = self.registrar.home_agent();
-        if let Some(other) = self.interface_mut(iface).filter(|other| other.has_agent(home_agent)) {
+        let home_agents = self.registrar.home_agents();
+        let mut others = self.others.iter_mut().filter(|other| other.iface == iface);
+        if let Some(other) = others.find(|other| other.has_agent(home_agents)) {
             (other.solicit_at, other.solicitations) = (None, 0);
         }
     }
@@ -304,7 +301,7 @@ impl MobileNode {
             now,
             policy: self.config.movement,
             home_first: self.config.home_first,
-            home_agent: self.registrar.home_agent(),
+            home_agents: self.registrar.home_agents(),
             agents: &self.used.agents,
             signals: &self.signals,
             in_use: self.attached,
@@ -366,16 +363,12 @@ impl MobileNode {
 
     /// Returns whether the node can register through this agent ([`Agents::is_usable`]).
     fn is_usable(&self, agent: Ipv4Addr) -> bool {
-        self.used.agents.is_usable(agent, self.registrar.home_agent())
+        self.used.agents.is_usable(agent, self.registrar.home_agents())
     }
 
     /// Returns whether an address is the home address or the co-located care-of address.
     fn is_own(&self, address: Ipv4Addr) -> bool {
         address == self.home || Some(address) == self.own.address()
-    }
-
-    fn is_home_agent(&self, agent: Ipv4Addr) -> bool {
-        agent == self.registrar.home_agent()
     }
 
     /// Registers with an agent, now or when the pause between registrations has ended.
@@ -420,6 +413,7 @@ impl MobileNode {
             self.end_reverse(out);
             self.unfix_router(out);
             self.end_old_path(out);
+            self.use_heard_home_agent(now, agent, out);
             self.return_home(now, known.mac, out);
         } else if self.own.address().is_some() {
             out.neighbor(self.used.iface, agent, Neighbor::At(known.mac));
@@ -569,6 +563,7 @@ impl MobileNode {
             ReplyOutcome::Registered { care_of, lifetime, sent } => {
                 out.mark(MobileIpEvent::Registered { care_of, lifetime }.into());
                 self.registered(now, lifetime, sent, out);
+                self.end_other_bindings(now, out);
                 self.ask_to_keep(now, out);
             }
             ReplyOutcome::Again => {
@@ -669,13 +664,13 @@ impl MobileNode {
 
     /// Removes the agents that have expired on interfaces that are not in use.
     fn expire_elsewhere(&mut self, now: Instant, out: &mut Outbox) {
-        let home_agent = self.registrar.home_agent();
+        let home_agents = self.registrar.home_agents();
         for other in &mut self.others {
             let mut has_expired = false;
             while other.agents.expired(now).is_some() {
                 has_expired = true;
             }
-            if has_expired && !other.has_agent(home_agent) {
+            if has_expired && !other.has_agent(home_agents) {
                 other.solicit(now, self.home, &mut self.rng, out);
             }
         }

@@ -5,6 +5,7 @@
 
 use crate::agents::{Agent, AgentChange, Agents};
 use crate::config::Movement;
+use crate::home_agents::HomeAgents;
 use crate::signals::{BELIEVED, Comparison, Signals};
 use wire::{Instant, Ipv4Addr};
 
@@ -43,7 +44,7 @@ pub(crate) enum Why {
     AgentRestarted,
     /// The link came up, and the configuration has `link_trigger`.
     LinkUp,
-    /// The home agent was heard, so the node is at home (RFC 5944, section 2.4.3).
+    /// A home agent was heard, so the node is at home (RFC 5944, section 2.4.3).
     AtHome,
     /// The agent was not in the list of agents.
     NewAgent,
@@ -113,9 +114,9 @@ impl Why {
 pub(crate) struct Situation<'a> {
     pub(crate) now: Instant,
     pub(crate) policy: Movement,
-    /// Whether the node registers with its home agent whenever it hears it.
+    /// Whether the node registers with a home agent whenever it hears one and is not at home.
     pub(crate) home_first: bool,
-    pub(crate) home_agent: Ipv4Addr,
+    pub(crate) home_agents: &'a HomeAgents,
     /// The agents that were heard and have not expired.
     pub(crate) agents: &'a Agents,
     /// The signals of the agents' cells.
@@ -162,8 +163,9 @@ impl Situation<'_> {
             return Decision::Register(agent, Why::LinkUp);
         }
         let signal = self.compared(in_use, agent);
-        if self.home_first && agent == self.home_agent {
+        if self.home_first && self.home_agents.has(agent) {
             return match signal {
+                _ if self.home_agents.has(in_use) && self.is_alive() => Decision::Stay(Why::AtHome),
                 Some(Comparison::BelowHysteresis) => Decision::Stay(Why::BelowHysteresis),
                 Some(Comparison::Stronger) | None => Decision::Register(agent, Why::AtHome),
             };
@@ -233,16 +235,17 @@ impl Situation<'_> {
 
     /// Returns the best usable agent except the agent in use; `None` if there is none.
     ///
-    /// An agent that was heard within half of its lifetime is better than one that was not. Then the order is: the home
-    /// agent with `home_first`, the higher preference (RFC 1256, section 3), the longer lifetime up to the requested
+    /// An agent that was heard within half of its lifetime is better than one that was not. Then the order is: a home
+    /// agent with `home_first` (the one in use before others), the higher preference (RFC 1256, section 3), the longer lifetime up to the requested
     /// one. Last come the agent that was heard last, and the higher address.
     pub(crate) fn other_agent(&self) -> Option<Ipv4Addr> {
         let others = self.agents.iter().filter(|(who, _)| Some(*who) != self.in_use);
-        let usable = others.filter(|(who, _)| self.agents.is_usable(*who, self.home_agent));
+        let usable = others.filter(|(who, _)| self.agents.is_usable(*who, self.home_agents));
         let rank = |(who, agent): &(Ipv4Addr, &Agent)| {
-            let is_home = self.home_first && *who == self.home_agent;
+            let is_home = self.home_first && self.home_agents.has(*who);
+            let is_chosen = is_home && *who == self.home_agents.address();
             let lifetime = agent.registration_lifetime.min(self.lifetime);
-            (agent.is_heard(self.now), is_home, agent.preference, lifetime, agent.heard, *who)
+            (agent.is_heard(self.now), is_home, is_chosen, agent.preference, lifetime, agent.heard, *who)
         };
         usable.max_by_key(rank).map(|(who, _)| who)
     }

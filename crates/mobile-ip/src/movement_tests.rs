@@ -4,12 +4,23 @@ use crate::message::{ALL_SYSTEMS, Advertisement, AgentFlags};
 use wire::{Cell, Mac};
 
 const HOME_AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+const SECOND_HOME_AGENT: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
+
+fn home_agents() -> HomeAgents {
+    let peer = |address| {
+        let key = "000102030405060708090a0b0c0d0e0f";
+        toml::from_str(&format!("address = '{address}'\nspi = 256\nkey = '{key}'")).unwrap()
+    };
+    let home = "10.1.0.7/16".parse().unwrap();
+    HomeAgents::new(home, &peer(HOME_AGENT), &[peer(SECOND_HOME_AGENT)])
+}
 
 /// An agent of the tables: its name, address, prefix length (0: not advertised), preference and registration lifetime.
-/// `home` is the home agent. `A` and `B` are in different subnets, `a` is in the subnet of `A`, and `n` advertises no
+/// `home` and `home2` are the home agents, the first one in use. `A` and `B` are in different subnets, `a` is in the subnet of `A`, and `n` advertises no
 /// prefix. `P` is preferred, and `S` offers short registrations.
-const AGENTS: [(&str, Ipv4Addr, u8, i32, u16); 7] = [
+const AGENTS: [(&str, Ipv4Addr, u8, i32, u16); 8] = [
     ("home", HOME_AGENT, 16, 0, 300),
+    ("home2", SECOND_HOME_AGENT, 16, 1, 300),
     ("A", Ipv4Addr::new(10, 3, 0, 1), 24, 0, 300),
     ("a", Ipv4Addr::new(10, 3, 0, 2), 24, 0, 300),
     ("B", Ipv4Addr::new(10, 4, 0, 1), 24, 0, 300),
@@ -49,12 +60,12 @@ impl Walker {
             now,
             policy: self.policy,
             home_first: self.home_first,
-            home_agent: HOME_AGENT,
+            home_agents: &home_agents(),
             agents: &self.agents,
             signals: &self.signals,
             in_use: self.in_use,
             triggered: self.triggered,
-            registered: self.in_use.is_some_and(|agent| agent != HOME_AGENT),
+            registered: self.in_use.is_some_and(|agent| !home_agents().has(agent)),
             lifetime: 300,
         };
         match situation.decide(occurrence) {
@@ -281,6 +292,25 @@ fn the_home_agent_comes_first_if_so_configured() {
         let mut walker = Walker { home_first: false, ..Walker::new(policy) };
         assert_eq!(walker.walk(&rows)[1], (500, expected.to_owned()), "{policy:?}");
     }
+}
+
+/// The home link is where any home agent is heard, also one that is not in use. At home, the node does not change between them.
+#[test]
+fn a_home_agent_that_is_not_in_use_shows_the_home_link_too() {
+    let rows = [(0, "A"), (500, "home2"), (600, "home"), (1000, "home2"), (1100, "home")];
+    for policy in [Movement::Lcs, Movement::Pm, Movement::PmEager, Movement::Ecs, Movement::Expiry] {
+        check(
+            policy,
+            &rows,
+            &[(0, "A: no_agent"), (500, "home2: at_home"), (600, "stay: at_home"), (1100, "stay: at_home")],
+        );
+    }
+    // Of two, the one in use is chosen, although the other one has a higher preference.
+    let mut walker = Walker::new(Movement::Lcs);
+    walker.walk(&[(0, "A"), (2500, "home2"), (2600, "home")]);
+    walker.in_use = Some(AGENTS[2].1);
+    let situation_after = walker.decide(Instant::from_millis(3000), Occurrence::AgentLost);
+    assert_eq!(situation_after, "home: agent_lost");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The registrations of a mobile node: the target, the pending request, and the registration that holds (RFC 5944,
 //! section 3.6).
 
+mod bindings;
+mod home_agent;
+
 use crate::clock::Clock;
 use crate::config::{Associations, Replay};
 use crate::encapsulation::{self, ALTERNATES};
@@ -13,6 +16,7 @@ use crate::message::{
 use crate::refusal;
 use crate::reply_counts::ReplyCounts;
 use crate::unacknowledged::{self, AgentKeys, Settings, UnacknowledgedUpdates};
+use bindings::Bindings;
 use node::{Rng, Value};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Packet, Reason, SocketAddrV4, WallTime, ntp_distance};
@@ -37,8 +41,6 @@ const LEAST_UNPROVEN: u16 = 30;
 const RANDOM: u64 = 0xfff;
 /// The number of last Identifications whose low halves are not used again (not from an RFC).
 const RECENT: usize = 16;
-/// After this number of requests that the home agent has not answered, the next home agent is tried (not from an RFC).
-const PATIENCE: u32 = 3;
 /// After this number of corrected requests without acceptance, the pauses between requests become longer also if the corrections are new
 /// (not from an RFC).
 const CORRECTIONS: u32 = 4;
@@ -139,6 +141,10 @@ pub(crate) enum ReplyOutcome {
 pub(crate) struct Registrar {
     home: Ipv4Addr,
     home_agents: HomeAgents,
+    /// The home agents that may have a binding of the node.
+    bindings: Bindings,
+    /// The home agent that was heard on the home link, while the node ends the binding of another one; `None` otherwise.
+    home_link: Option<Ipv4Addr>,
     /// The number of requests since a home agent was chosen or has answered.
     unanswered: u32,
     /// With nonces: the nonce of the last authentic reply of the home agent; `None` before the first.
@@ -205,6 +211,8 @@ impl Registrar {
         Self {
             home,
             home_agents,
+            bindings: Bindings::default(),
+            home_link: None,
             unanswered: 0,
             nonce: None,
             foreign_agents,
@@ -305,59 +313,10 @@ impl Registrar {
         self.clock.zero = zero;
     }
 
-    /// Returns the address of the home agent in use ([`HomeAgents::address`]).
-    pub(crate) const fn home_agent(&self) -> Ipv4Addr {
-        self.home_agents.address()
-    }
-
-    /// Turns to the next home agent, because the present one is unreachable or does not answer. The registration with
-    /// the present one stays until its lifetime ends. Returns the address of the next one; `None` if there is no other.
-    pub(crate) fn next_home_agent(&mut self) -> Option<Ipv4Addr> {
-        self.unanswered = 0;
-        if !self.home_agents.next() {
-            return None;
-        }
-        self.has_changed();
-        Some(self.home_agent())
-    }
-
-    /// Uses a home agent that is heard on the link ([`HomeAgents::select`]), unless the node is registered with another
-    /// one. When the node is at home, that one must get its request. Returns whether the home agent was changed.
-    pub(crate) fn select_home_agent(&mut self, heard: Ipv4Addr) -> bool {
-        if self.current.is_some() || heard == self.home_agent() || !self.home_agents.select(heard) {
-            return false;
-        }
-        self.has_changed();
-        true
-    }
-
-    /// Drops what depends on the home agent of before.
-    fn has_changed(&mut self) {
-        (self.pending, self.nonce, self.is_denied, self.unanswered) = (None, None, false, 0);
-        self.forget_corrections();
-        // Without a foreign agent, the request goes to the home agent itself.
-        let home_agent = self.home_agent();
-        if let Some(target) = self.target.as_mut().filter(|target| target.mac == Mac::ZERO) {
-            target.agent = home_agent;
-        }
-    }
-
     /// Permits that each correction is used again.
     fn forget_corrections(&mut self) {
         self.followed.clear();
         self.corrections = 0;
-    }
-
-    /// Returns whether [`PATIENCE`] requests to the home agent were not answered, or the home agent was reported as
-    /// unreachable.
-    pub(crate) const fn is_home_agent_silent(&self) -> bool {
-        self.unanswered >= PATIENCE
-    }
-
-    /// Records an unauthenticated report that the home agent is unreachable. The next home agent is tried when the wait
-    /// for the reply ends.
-    pub(crate) const fn doubt_home_agent(&mut self) {
-        self.unanswered = PATIENCE;
     }
 
     /// Records the challenge of an agent's advertisement; `None` if it has none. Agents without an association are
@@ -372,9 +331,11 @@ impl Registrar {
         }
     }
 
-    /// Sets the target. Drops the pending request, and resets the number of attempts. Each correction may be used again.
+    /// Sets the target. Drops the pending request, and resets the number of attempts. Each correction may be used again. Does not end
+    /// the bindings of other home agents any more.
     pub(crate) fn turn_to(&mut self, target: Option<Target>) {
         self.target = target;
+        self.use_home_link();
         self.pending = None;
         self.is_denied = false;
         self.attempts = 0;
@@ -489,6 +450,9 @@ impl Registrar {
         let key = self.key_of(&request);
         if encapsulating && flags.has(RequestFlags::REVERSE) {
             request.extensions.push(Extension::encapsulating_delivery());
+        }
+        if !self.home_agents.is_unknown() {
+            self.bindings.asked(home_agent, now + Duration::from_secs(lifetime.into()));
         }
         self.unacknowledged.asks(agent);
         let omits_previous = receives && self.leaves(false).is_some();
@@ -644,6 +608,9 @@ impl Registrar {
             }
             let Target { iface, agent, is_co_located, .. } = *target;
             let key = self.pending.take().and_then(|pending| pending.key);
+            if lifetime == 0 {
+                self.bindings.ended(self.home_agents.address());
+            }
             // The node is back, so the agent does not need the Binding Update any more.
             self.unacknowledged.end(agent);
             self.keys.hold(key.map(|key| (agent, key)));

@@ -33,6 +33,7 @@ transcripts! {
     a_mobile_node_asks_for_a_kind_of_tunnel: "mobile-node-encapsulation";
     a_home_agent_answers_requests_to_its_network: "home-agent-discovery";
     a_mobile_node_finds_its_home_agent_and_the_next_one: "mobile-node-home-agents";
+    a_mobile_node_ends_its_bindings_at_all_home_agents: "mobile-node-home-link";
     the_path_mtu_of_a_tunnel_reaches_the_sender: "home-agent-tunnels";
     a_correspondent_sends_straight_to_the_care_of_address: "correspondent";
     a_correspondent_refuses_what_it_cannot_believe: "correspondent-refusals";

@@ -28,6 +28,11 @@ impl MobileNode {
         out: &mut Outbox,
     ) {
         out.mark(MobileIpEvent::Denied { code }.into());
+        if is_proven && self.registrar.ends_other_binding() {
+            self.registrar.give_up_binding();
+            self.end_other_bindings(now, out);
+            return;
+        }
         self.lacks_resources = code == Code::HomeResources;
         if self.lacks_resources {
             self.wait_for_resources(now);
@@ -90,9 +95,9 @@ impl MobileNode {
         if let Some(left) = by.filter(|iface| *iface != self.used.iface) {
             return Some(left);
         }
-        let home_agent = self.registrar.home_agent();
+        let home_agents = self.registrar.home_agents();
         let mut others = self.others.iter().filter(|_| !self.is_at_home());
-        let home = others.find(|other| other.usable.is_some() && other.heard(home_agent).is_some());
+        let home = others.find(|other| other.usable.is_some() && other.is_home_link(home_agents));
         home.map(|home| home.iface)
     }
 
@@ -121,8 +126,10 @@ impl MobileNode {
             return;
         }
         let is_denied = self.registrar.has_unproven_denial();
-        // Each other agent relays the request to the same home agent.
-        let turns = !self.lacks_resources && (self.registrar.attempts() >= PATIENCE || is_denied);
+        // Each other agent relays the request to the same home agent. At home, the node is not reached better through another one.
+        let turns = !self.lacks_resources
+            && !self.registrar.ends_other_binding()
+            && (self.registrar.attempts() >= PATIENCE || is_denied);
         let why = if is_denied { Why::Denied } else { Why::NoReply };
         match self.situation(now).other_agent().filter(|_| turns) {
             Some(other) => self.turn(now, other, why, out),

@@ -1,15 +1,13 @@
-//! What a mobile node may ask for besides a binding: a reverse tunnel, another home agent, and the broadcasts of its home
-//! network.
+//! What a mobile node may ask for besides a binding: a reverse tunnel, and the broadcasts of its home network.
 
 use super::MobileNode;
 use crate::agents::Agent;
 use crate::config::{CareOf, MobileNodeConfig, ReverseTunnel};
 use crate::encapsulation;
 use crate::interfaces::NodeInterface;
-use crate::mark::MobileIpEvent;
 use crate::message::{ADVERTISEMENT, ALL_SYSTEMS, AgentFlags, PORT};
 use node::{Action, Class, Encap, Lifetime, Listen, Outbox, Proto, Route, RouteKey, Rx, TunnelKinds};
-use wire::{Instant, Ipv4Addr, Packet, ipv4, tunnel};
+use wire::{Ipv4Addr, Packet, ipv4, tunnel};
 
 impl MobileNode {
     /// Returns whether the node asks for a reverse tunnel when it registers through this agent. With its own care-of
@@ -50,19 +48,6 @@ impl MobileNode {
     /// Returns whether the agent in use is the home agent.
     pub(super) fn is_at_home(&self) -> bool {
         self.attached.is_some_and(|agent| self.is_home_agent(agent))
-    }
-
-    /// If the home agent does not answer and there is another one, registers with that one. Returns whether it does.
-    pub(super) fn turn_to_next_home_agent(&mut self, now: Instant, out: &mut Outbox) -> bool {
-        let at_home = self.is_at_home();
-        if at_home || !self.registrar.is_home_agent_silent() {
-            return false;
-        }
-        let Some(home_agent) = self.registrar.next_home_agent() else { return false };
-        out.mark(MobileIpEvent::HomeAgentChosen { home_agent }.into());
-        self.own.follow(home_agent, self.opened(), out);
-        self.register(now, out);
-        true
     }
 
     /// Returns a broadcast of the home network for this host's own stack. At home, it is the packet itself. Away, it is

@@ -89,16 +89,16 @@ impl MobileNode {
 
     /// Notes which interfaces are usable now.
     fn note_usable(&mut self, now: Instant, out: &mut Outbox) {
-        let home_agent = self.registrar.home_agent();
+        let home_agents = self.registrar.home_agents();
         let used = &mut self.used;
         let has_agent = match self.attached {
             Some(agent) => used.agents.get(agent).is_some(),
-            None => used.has_agent(home_agent),
+            None => used.has_agent(home_agents),
         };
         let is_usable = has_agent && used.mac.is_some() && !used.is_weak();
         let mut changed = vec![(used.note_usable(now, is_usable), &*used)];
         for other in &mut self.others {
-            let is_usable = other.has_agent(home_agent) && !other.is_weak();
+            let is_usable = other.has_agent(home_agents) && !other.is_weak();
             changed.push((other.note_usable(now, is_usable), &*other));
         }
         for (_, own) in changed.into_iter().filter(|(has_changed, _)| *has_changed) {

@@ -48,9 +48,10 @@ const MOBILE_NODE_CONFIG: &str = r#"
 "#;
 
 /// Name, IP address and link address of each host.
-const PEOPLE: [(&str, Ipv4Addr, Mac); 7] = [
+const PEOPLE: [(&str, Ipv4Addr, Mac); 8] = [
     ("mn", HOME, Mac([2, 0, 0, 0, 0, 7])),
     ("ha", HOME_AGENT, Mac([2, 0, 0, 0, 0, 2])),
+    ("ha2", Ipv4Addr::new(10, 1, 0, 3), Mac([2, 0, 0, 0, 0, 10])),
     ("fa", Ipv4Addr::new(10, 3, 0, 1), Mac([2, 0, 0, 0, 0, 3])),
     ("fa2", Ipv4Addr::new(10, 4, 0, 1), Mac([2, 0, 0, 0, 0, 4])),
     ("fa3", Ipv4Addr::new(10, 5, 0, 1), Mac([2, 0, 0, 0, 0, 5])),
@@ -444,7 +445,7 @@ fn reply(teller: &mut Teller<MobileIp>, args: &Args<'_>) -> (String, Packet) {
 /// Returns the advertisement of an agent, and the interface by which it arrives: the argument `on`, default `air`.
 fn advert(from: &str, args: &Args<'_>) -> (String, Packet) {
     let (src, mac) = person(from);
-    let foreign = from != "ha";
+    let foreign = !from.starts_with("ha");
     let mut flags = if foreign { AgentFlags::FOREIGN } else { AgentFlags::HOME };
     flags = flags
         .with(AgentFlags::BUSY, args.has("busy"))
