@@ -90,7 +90,7 @@ pub(crate) enum Uses {
 }
 
 impl Agents {
-    /// Returns an empty list of a node whose care-of address comes from `care_of`.
+    /// Returns an empty list for a mobile node whose care-of address comes from `care_of`.
     pub(crate) fn of_node(care_of: CareOf) -> Self {
         let uses = if care_of == CareOf::Agent { Uses::All } else { Uses::None };
         Self { uses, ..Self::default() }

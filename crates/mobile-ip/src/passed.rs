@@ -234,7 +234,7 @@ mod tests {
             |number: u16, ttl| passed.has_come_back(Instant::ZERO, ANY, &identified(number, &packet(1)), ttl);
         assert_eq!([sees(1, 64), sees(2, 62), sees(0, 62), sees(3, 60)], [false; 4]);
         assert_eq!([sees(1, 62), sees(2, 60), sees(0, 60)], [true; 3], "each of them has come back");
-        // However many there are, each is found.
+        // Of many, nearly each one is found.
         assert!((4..4000).all(|number| !sees(number, 64)));
         assert!((4..4000).filter(|number| sees(*number, 61)).count() > 3900);
     }

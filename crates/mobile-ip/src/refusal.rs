@@ -8,10 +8,11 @@ use wire::Reason;
 /// agent got it from another host, with an address of its own host as the source. The message is not answered:
 /// otherwise, a forged source address could make a host answer its own messages.
 pub const UNEXPECTED: Reason = Reason("unexpected_message");
-/// There is no association with the mobile node of the request. A stored record of a host without an association is
-/// refused for the same reason.
+/// There is no association with the mobile node of the request, or for a message of route optimization with its sender. A
+/// stored record of a host without an association is refused for the same reason.
 pub const NO_ASSOCIATION: Reason = Reason("no_association");
-/// The request has no Mobile-Home Authentication (RFC 5944, section 3.8.2.1).
+/// The request has no Mobile-Home Authentication (RFC 5944, section 3.8.2.1), or a message of route optimization has no
+/// authentication.
 pub const NO_AUTHENTICATION: Reason = Reason("no_authentication");
 /// The request has a Foreign-Home Authentication, but there is no association with the source address of the
 /// request.
@@ -21,6 +22,9 @@ pub const DENIED: Reason = Reason("denied");
 /// The request is not answered, because the same sender or request was answered within the last second, or 1024
 /// other senders or requests were.
 pub const ANSWERED: Reason = Reason("answered_recently");
+/// A Binding Warning informs no correspondent: each one was informed recently, has been informed of the end of the binding, or has
+/// no place.
+pub const NOTHING_TO_INFORM: Reason = Reason("nothing_to_inform");
 /// The packet is in a reverse tunnel, but the inner source has no binding with flag T to the outer source (RFC 3024,
 /// section 4.4).
 pub const NO_REVERSE_TUNNEL: Reason = Reason("no_reverse_tunnel");

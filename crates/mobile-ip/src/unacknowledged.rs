@@ -17,7 +17,7 @@ use wire::{Duration, Instant, Ipv4Addr, Reason, SocketAddrV4, ipv4};
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The reason to drop a Binding Acknowledge: it answers no Binding Update that waits for one.
 pub(crate) const STALE_ACKNOWLEDGE: Reason = Reason("stale_acknowledge");
-/// The number of agents that a mobile node has left whose keys it remembers (not from an RFC).
+/// The maximum number of former agents whose keys a mobile node remembers (not from an RFC).
 const LEFT: usize = 8;
 /// The number of last Binding Updates whose acknowledgement ends the repetitions (not from the draft).
 const RECENT: usize = 8;

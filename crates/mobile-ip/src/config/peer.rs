@@ -27,9 +27,9 @@ pub struct Peer {
     /// with another algorithm than this one.
     #[serde(default)]
     pub algorithm: Algorithm,
-    /// How the association protects the requests of a mobile node to its home agent against replay: `timestamps` or
-    /// `nonces`; default `timestamps` (RFC 5944, section 5.7). Both ends must have the same value. All associations with
-    /// one mobile node must have the same value.
+    /// How the association protects messages against replay: the requests of a mobile node to its home agent (RFC 5944,
+    /// section 5.7), or the messages between a home agent and a correspondent: `timestamps` or `nonces`; default
+    /// `timestamps`. Both ends must have the same value. All associations with one mobile node must have the same value.
     #[serde(default)]
     pub replay: Replay,
     /// The key of the association, at least 16 bytes in hexadecimal.
@@ -38,7 +38,7 @@ pub struct Peer {
     pub key: Key,
 }
 
-/// How an association protects requests against replay (RFC 5944, section 5.7).
+/// How an association protects messages against replay (RFC 5944, section 5.7).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replay {
@@ -153,7 +153,7 @@ pub(super) fn check_agent_peers(key: &'static str, peers: &[Peer]) -> Result<(),
     match peers.iter().find(|peer| peer.replay == Replay::Nonces) {
         Some(peer) => {
             let problem = format!(
-                "{}: `replay` must be `timestamps`; nonces are used only between a mobile node and its home agent",
+                "{}: `replay` must be `timestamps`; a foreign agent has no association with nonces",
                 peer.address
             );
             Err(ConfigError::new(key, problem))

@@ -388,7 +388,7 @@ impl ForeignAgent {
     }
 
     /// Returns whether a request without a proof may claim a mobile node. If another link address claims it too, neither gets packets
-    /// before the home agent has accepted its request. A trusted home agent makes no difference: any host can write it into a request.
+    /// before the home agent has accepted its request. Which home agent the request names does not matter: any host can write a trusted one.
     fn may_claim(&mut self, now: Instant, mac: Mac, visit: Visit, out: &mut Outbox) -> bool {
         let is_known = self.is_known(now, visit);
         let known = self.handoffs.claims.get_mut(&visit.0).filter(|known| now < known.ends);
@@ -419,8 +419,8 @@ impl ForeignAgent {
 
     /// Returns whether the mobile node of a visit has sent a message with this Identification after the Binding Update by which it has
     /// left, if it has asked to forward nothing.
-    pub(super) fn is_after_departure(&self, visit: Visit, identification: u64) -> bool {
-        let gone = self.handoffs.gone.get(&visit);
+    pub(super) fn is_after_departure(&self, now: Instant, visit: Visit, identification: u64) -> bool {
+        let gone = self.handoffs.gone.get(&visit).filter(|(_, until)| now < *until);
         gone.is_none_or(|(known, _)| ntp_distance(identification, *known) > 0)
     }
 

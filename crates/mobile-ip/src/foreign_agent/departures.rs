@@ -76,7 +76,11 @@ impl ForeignAgent {
         let verifies = |association: &_| update.verify(numbers.smooth_authentication, association, &numbers);
         let proof = self.prove(host, spi, verifies)?;
         let identification = update.identification.ok_or(refusal::NO_IDENTIFICATION)?;
-        let found = self.last_of(host, &proof).or_else(|| self.last_request_of(host, &proof));
+        if self.has_ended_by(now, (host, &proof), identification) {
+            self.acknowledge(now, (update, &proof), Status::ACCEPTED, None, out);
+            return Ok(());
+        }
+        let found = self.last_of(host, &proof).or_else(|| self.last_request_of(now, host, &proof));
         let Some((visit, last)) = found else {
             self.acknowledge(now, (update, &proof), Status::UNSPECIFIED, None, out);
             return Err(NOT_A_VISITOR);
@@ -99,6 +103,15 @@ impl ForeignAgent {
         Ok(())
     }
 
+    /// Returns whether a Binding Update with this Identification has ended a visit, and nothing is forwarded. A later request of the
+    /// mobile node makes it an old one.
+    fn has_ended_by(&self, now: Instant, (host, proof): (Ipv4Addr, &Proof), identification: u64) -> bool {
+        let mut gone = of_host(&self.handoffs.gone, host).filter(|(visit, _)| proof.is_for(*visit));
+        gone.any(|(visit, (known, until))| {
+            *known == identification && now < *until && !self.visitors.contains_key(&visit)
+        })
+    }
+
     /// Returns the visit of a mobile node here, or the one that has ended by a handoff, with the Identification of its last
     /// message. The latest one for which the association is valid, if it has several home agents. `None` if it did not visit
     /// this agent.
@@ -116,12 +129,12 @@ impl ForeignAgent {
 
     /// Returns the visit that an authenticated request of a mobile node asks for, with its Identification: that of the latest one,
     /// if several wait for the home agent's reply. The home agent may have accepted it already. `None` if none waits.
-    fn last_request_of(&self, host: Ipv4Addr, proof: &Proof) -> Option<(Visit, u64)> {
+    fn last_request_of(&self, now: Instant, host: Ipv4Addr, proof: &Proof) -> Option<(Visit, u64)> {
         let waiting = self.waiting.of_host(host).map(|(_, pending)| pending);
         let all = waiting.filter(|pending| pending.request.lifetime != 0 && self.is_proven(pending));
         let all = all.map(|Pending { request, .. }| ((host, request.home_agent), request.identification));
         all.filter(|(visit, _)| proof.is_for(*visit))
-            .filter(|(visit, identification)| self.is_after_departure(*visit, *identification))
+            .filter(|(visit, identification)| self.is_after_departure(now, *visit, *identification))
             .reduce(|a, b| if ntp_distance(b.1, a.1) > 0 { b } else { a })
     }
 

@@ -55,7 +55,7 @@ pub(super) struct Keeper {
     controls: BTreeMap<Visit, u64>,
     is_link_down: bool,
     /// The visits whose packets are being sent: to another care-of address, or by the link after it has come up. With the number of
-    /// packets that are still sent at the rate: twice as many as were kept at the begin. A sender that waits for acknowledgments would
+    /// packets that are still sent at the rate: twice as many as were kept at the start. A sender that waits for acknowledgments would
     /// otherwise keep the drain going for ever. What waits after these is sent at once.
     drains: BTreeMap<Visit, usize>,
     /// When the next packet of each drain is sent.
@@ -313,7 +313,7 @@ impl ForeignAgent {
         }
     }
 
-    /// Returns whether a packet is the Binding Acknowledge of the agent at the begin of its tunnel: that of a previous agent. If it is
+    /// Returns whether a packet is the Binding Acknowledge of the agent at which its tunnel begins: that of a previous agent. If it is
     /// lost, the mobile node repeats its Binding Update. So it must not replace data. False if this agent keeps no packets.
     fn is_message_of_agent(&self, rx: &Rx, packet: &Packet) -> bool {
         let Header { src, dst, protocol, .. } = rx.header;

@@ -273,7 +273,7 @@ impl ForeignAgent {
 
     fn start(&mut self, now: Instant, out: &mut Outbox) {
         if self.config.challenge {
-            // After a restart, no challenge of before is valid.
+            // After a restart, no earlier challenge is valid.
             let rng = self.challenges.fork(&self.clock.ntp(now).to_string());
             self.advertiser.challenge(rng, self.config.challenge_window);
         }

@@ -319,7 +319,7 @@ impl HomeAgent {
         for target in targets {
             is_informed |= self.inform(now, *home, *target, out);
         }
-        if is_informed { Ok(()) } else { Err(refusal::ANSWERED) }
+        if is_informed { Ok(()) } else { Err(refusal::NOTHING_TO_INFORM) }
     }
 
     /// Informs the correspondents that a mobile node names in a request that was accepted. Others are informed of the new
@@ -532,21 +532,21 @@ impl HomeAgent {
     /// Returns what was sent to correspondents, for the status; `None` if this agent informs none.
     pub(super) fn informed_status(&self) -> Option<[(&'static str, Value); 3]> {
         let Informer { sent, updates, statuses, .. } = &self.informer;
-        let mut told = BTreeMap::<String, Vec<Value>>::new();
+        let mut informed = BTreeMap::<String, Vec<Value>>::new();
         for ((host, correspondent), sent) in sent {
             let pause = u64::try_from(sent.pause.as_millis()).unwrap_or(u64::MAX);
-            told.entry(host.to_string()).or_default().push(Value::map([
+            informed.entry(host.to_string()).or_default().push(Value::map([
                 ("correspondent", Value::from(*correspondent)),
                 ("care_of", Value::from(sent.care_of)),
                 ("acknowledged", Value::from(u64::from(sent.is_acknowledged))),
                 ("pause_ms", Value::from(pause)),
             ]));
         }
-        let told = told.into_iter().map(|(host, told)| (host, Value::List(told)));
+        let informed = informed.into_iter().map(|(host, all)| (host, Value::List(all)));
         let counts = statuses.iter().map(|(status, count)| (status.to_string(), Value::from(*count)));
         self.informs().then(|| {
             [
-                ("correspondents", Value::Map(told.collect())),
+                ("correspondents", Value::Map(informed.collect())),
                 ("updates", Value::from(*updates)),
                 ("acknowledges", Value::Map(counts.collect())),
             ]

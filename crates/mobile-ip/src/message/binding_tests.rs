@@ -369,8 +369,10 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_a_surprise(bytes in vec(any::<u8>(), 0..80), kind in 16u8..20) {
-        let payload = [&[kind], &bytes[..]].concat();
+    fn a_changed_message_is_refused_or_read(message in any_binding(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut payload = message.emit(&NUMBERS());
+        let at = at.index(payload.len());
+        payload[at] = byte;
         if let Some(Ok(message)) = Binding::parse(&payload, &NUMBERS()) {
             let again = message.emit(&NUMBERS());
             prop_assert_eq!(Binding::parse(&again, &NUMBERS()), Some(Ok(message)));

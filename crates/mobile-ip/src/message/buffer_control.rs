@@ -297,11 +297,19 @@ mod tests {
             prop_assert_eq!((read.asks, read.home, read.identification), (sent.asks, sent.home, sent.identification));
         }
 
+        /// One byte of a message is changed. What is still a message is read in full.
         #[test]
-        fn bytes_are_read_as_they_are_emitted(bytes in vec(any::<u8>(), 0..80)) {
-            let bytes = [&[20, 0x30, 0, 0][..], &bytes].concat();
-            if let Ok(read) = read(&bytes) {
-                prop_assert_eq!(read.emit(&Numbers::default()), bytes);
+        fn bytes_are_read_as_they_are_emitted(
+            named in vec((0..4_u8, any::<u16>()), 0..20),
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+        ) {
+            let named = named.into_iter().map(|(source, id)| (Ipv4Addr::new(10, 2, 0, source), id)).collect();
+            let mut bytes = message(Asks::Forward, named).emit(&Numbers::default());
+            let at = 1 + at.index(bytes.len() - 1);
+            bytes[at] = byte;
+            if let Ok(changed) = read(&bytes) {
+                prop_assert_eq!(changed.emit(&Numbers::default()), bytes);
             }
         }
     }

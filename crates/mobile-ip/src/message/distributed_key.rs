@@ -33,7 +33,7 @@ const KEY: usize = 32;
 const LENGTH: usize = 2 + 4 + 2 + 4 + KEY;
 /// The highest bit, which each SPI of a distributed key has. So it is none of the reserved ones (0 to 255).
 const SPI_BIT: u32 = 0x8000_0000;
-/// The purposes of the two derivations, at the begin of `info`.
+/// The purposes of the two derivations, with which `info` begins.
 const KEY_LABEL: &[u8] = b"wayfare mobile-foreign key";
 const MASK_LABEL: &[u8] = b"wayfare mobile-foreign mask";
 
