@@ -8,7 +8,7 @@ use crate::message::Association;
 use std::collections::VecDeque;
 use wire::{InterfaceAddress, Ipv4Addr};
 
-/// The maximum number of home agents that were found (not from an RFC). Advertisements are not authenticated.
+/// The maximum number of home agents that are not configured (not from an RFC).
 const FOUND: usize = 8;
 
 /// A configured home agent.
@@ -30,9 +30,8 @@ pub(crate) struct HomeAgents {
     at: usize,
     /// The address of the home agent in use: the configured one, or one that a denial or an advertisement has named.
     address: Ipv4Addr,
-    /// The last home agents that denials and advertisements have named, if a configured address is the broadcast address of the home
-    /// network.
-    found: VecDeque<Ipv4Addr>,
+    /// The last addresses in use that are not configured, each with the index of its association.
+    found: VecDeque<(Ipv4Addr, usize)>,
 }
 
 impl HomeAgents {
@@ -78,40 +77,37 @@ impl HomeAgents {
         self.home.broadcast() == Some(self.address)
     }
 
-    /// Returns whether this is a home agent of the mobile node: the one in use, a configured one, or one that was found.
+    /// Returns whether this is a home agent of the mobile node that can be heard on the home link: the one in use, or one in the home
+    /// network that is configured or was in use.
     pub(crate) fn has(&self, agent: Ipv4Addr) -> bool {
-        agent == self.address || self.index(agent).is_some()
+        agent == self.address || self.home.link.contains(agent) && self.index(agent).is_some()
     }
 
     /// Returns the index of the association with a home agent; `None` if it is no home agent of the mobile node.
     fn index(&self, agent: Ipv4Addr) -> Option<usize> {
-        let configured = |address| self.all.iter().position(|other| other.address == address);
-        let searched = || configured(self.home.broadcast()?);
-        configured(agent).or_else(|| searched().filter(|_| self.found.contains(&agent)))
-    }
-
-    /// Notes a home agent that was heard. It is a home agent of the mobile node if it is in the home network, and a configured address
-    /// is the broadcast address of this network.
-    pub(crate) fn meet(&mut self, heard: Ipv4Addr) {
-        if self.home.link.contains(heard) {
-            self.find(heard);
-        }
-    }
-
-    fn find(&mut self, address: Ipv4Addr) {
-        if self.has(address) {
-            return;
-        }
-        if self.found.len() >= FOUND {
-            self.found.pop_front();
-        }
-        self.found.push_back(address);
+        let configured = self.all.iter().position(|other| other.address == agent);
+        let found = || self.found.iter().find(|(other, _)| *other == agent).map(|(_, at)| *at);
+        configured.or_else(found)
     }
 
     /// Uses the address that a denial with code 136 has named, with the same association.
     pub(crate) fn learn(&mut self, address: Ipv4Addr) {
-        self.find(address);
         self.address = address;
+        if self.index(address).is_none() {
+            if self.found.len() >= FOUND {
+                self.found.pop_front();
+            }
+            self.found.push_back((address, self.at));
+        }
+    }
+
+    /// If no home agent is known yet, uses one that was heard in the home network. Returns whether it is used from now on.
+    pub(crate) fn meet(&mut self, heard: Ipv4Addr) -> bool {
+        let is_met = self.is_unknown() && self.home.link.contains(heard);
+        if is_met {
+            self.learn(heard);
+        }
+        is_met
     }
 
     /// Turns to the next home agent in the list; after the last one, to the first. Returns whether the address differs

@@ -530,7 +530,10 @@ impl MobileNode {
     fn register(&mut self, now: Instant, out: &mut Outbox) {
         let receives = self.receives_elsewhere();
         let Some((packet, event, retry)) = self.registrar.request(now, receives) else { return };
-        self.own.follow(self.registrar.home_agent(), self.opened(), out);
+        // At home, packets of the previous home agent may still be under way to the own address.
+        if !self.is_at_home() {
+            self.own.follow(self.registrar.home_agent(), self.opened(), out);
+        }
         self.lacks_resources = false;
         out.mark(event.into());
         self.name_received(packet.link.dst, out);
@@ -540,7 +543,9 @@ impl MobileNode {
             out.send(self.used.iface, packet);
         }
         self.timers.set(Timer::Retry, retry);
-        self.timers.stop(Timer::Renew);
+        if !self.registrar.ends_other_binding() {
+            self.timers.stop(Timer::Renew);
+        }
         self.follow_updates(now, out);
     }
 

@@ -419,6 +419,9 @@ impl Registrar {
         self.attempts += 1;
         self.unanswered = self.unanswered.saturating_add(1);
         self.is_denied = false;
+        if !self.home_agents.is_unknown() {
+            self.bindings.asked(self.home_agent(), now + Duration::from_secs(lifetime.into()));
+        }
         let asked = self.requested(lifetime, flags, is_co_located);
         let same = |pending: &&mut SentRequest| {
             (pending.lifetime, pending.care_of, pending.flags) == (lifetime, care_of, asked)
@@ -450,9 +453,6 @@ impl Registrar {
         let key = self.key_of(&request);
         if encapsulating && flags.has(RequestFlags::REVERSE) {
             request.extensions.push(Extension::encapsulating_delivery());
-        }
-        if !self.home_agents.is_unknown() {
-            self.bindings.asked(home_agent, now + Duration::from_secs(lifetime.into()));
         }
         self.unacknowledged.asks(agent);
         let omits_previous = receives && self.leaves(false).is_some();
@@ -716,11 +716,14 @@ impl Registrar {
             }
             Code::UnknownHomeAgent
                 if wire::ipv4::is_host(reply.home_agent)
-                    && reply.home_agent != self.home_agents.address() =>
+                    && reply.home_agent != self.home_agents.address()
+                    && !self.ends_other_binding() =>
             {
+                self.give_up_binding();
                 self.home_agents.learn(reply.home_agent);
-                if target.mac == Mac::ZERO {
-                    target.agent = reply.home_agent;
+                // Without a foreign agent, the request goes to the home agent itself.
+                if target.mac == Mac::ZERO || target.care_of == self.home {
+                    (target.agent, target.mac) = (reply.home_agent, Mac::ZERO);
                 }
                 true
             }

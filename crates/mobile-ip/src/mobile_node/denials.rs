@@ -17,6 +17,9 @@ const LACKING_PAUSE: Duration = Duration::from_secs(2);
 /// resources denies the requests of many mobile nodes, which must not all repeat them at the same time.
 const LACKING_SPREAD: Duration = Duration::from_secs(1);
 
+/// The pause until the node looks again whether it hears the home agent of the home link (not from an RFC).
+const HEARS_AGAIN: Duration = Duration::from_secs(1);
+
 impl MobileNode {
     /// Handles a denial without a correction. `by_agent` and `is_proven` are as in
     /// [`ReplyOutcome::Denied`](crate::registrar::ReplyOutcome::Denied).
@@ -122,6 +125,9 @@ impl MobileNode {
 
     /// Repeats the request, or tries another home agent, foreign agent or interface.
     pub(super) fn retry(&mut self, now: Instant, out: &mut Outbox) {
+        if self.registrar.ends_other_binding() && !self.hears_home_agent() {
+            return self.timers.set(Timer::Retry, now + HEARS_AGAIN);
+        }
         if self.turn_to_next_home_agent(now, out) {
             return;
         }

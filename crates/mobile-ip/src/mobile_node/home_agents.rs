@@ -11,12 +11,18 @@ impl MobileNode {
         self.registrar.home_agents().has(agent)
     }
 
+    /// Returns whether the node is at home, and has heard the home agent since the link came up. If it has not, the link may be another
+    /// one: there the node does not send ARP requests (RFC 5944, section 4.6).
+    pub(super) fn hears_home_agent(&self) -> bool {
+        self.is_at_home() && self.attached.is_some_and(|agent| self.used.heard(agent).is_some())
+    }
+
     /// Uses the home agent that was heard on the home link. The node registers with it next.
     pub(super) fn use_heard_home_agent(&mut self, now: Instant, agent: Ipv4Addr, out: &mut Outbox) {
         if self.registrar.select_home_agent(agent) {
             out.mark(MobileIpEvent::HomeAgentChosen { home_agent: agent }.into());
         }
-        self.registrar.doubt_binding(now);
+        self.registrar.doubt_binding(now, self.config.lifetime);
     }
 
     /// If the home agent does not answer and there is another one, sends the request to that one. Returns whether it does.

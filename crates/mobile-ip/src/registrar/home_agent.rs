@@ -6,8 +6,6 @@ use wire::{Duration, Instant, Ipv4Addr, Mac};
 
 /// After this number of requests that the home agent has not answered, the next home agent is tried (not from an RFC).
 const PATIENCE: u32 = 3;
-/// The longest lifetime of a binding (RFC 5944, section 3.3: 16 bits of seconds).
-const LONGEST_LIFETIME: Duration = Duration::from_secs(0xffff);
 
 impl Registrar {
     pub(crate) const fn home_agents(&self) -> &HomeAgents {
@@ -30,11 +28,14 @@ impl Registrar {
         Some(self.home_agent())
     }
 
-    /// Notes a home agent that is heard on a link ([`HomeAgents::meet`]). Uses it if no home agent is known yet, unless the node has a
-    /// registration. Returns whether the home agent was changed.
+    /// Uses a home agent that is heard on a link if none is known yet ([`HomeAgents::meet`]), unless the node has a registration.
+    /// Returns whether the home agent was changed.
     pub(crate) fn meet_home_agent(&mut self, heard: Ipv4Addr) -> bool {
-        self.home_agents.meet(heard);
-        self.current.is_none() && self.home_agents.is_unknown() && self.select_home_agent(heard)
+        let is_changed = self.current.is_none() && self.home_agents.meet(heard);
+        if is_changed {
+            self.has_changed();
+        }
+        is_changed
     }
 
     /// Uses a home agent that is heard on the home link ([`HomeAgents::select`]). Returns whether the home agent was changed.
@@ -52,10 +53,13 @@ impl Registrar {
     pub(crate) fn end_other_binding(&mut self, now: Instant) -> bool {
         let present = self.home_agent();
         let home_link = self.home_link.unwrap_or(present);
-        let Some(other) = self.bindings.another(now, present) else { return false };
-        if !self.home_agents.select(other) {
-            return false;
-        }
+        let other = loop {
+            let Some(other) = self.bindings.another(now, present) else { return false };
+            if self.home_agents.select(other) {
+                break other;
+            }
+            self.bindings.ended(other); // its association is forgotten
+        };
         self.has_changed();
         self.home_link = Some(home_link).filter(|home_link| *home_link != other);
         self.attempts = 0;
@@ -74,9 +78,9 @@ impl Registrar {
         self.bindings.ended(self.home_agent());
     }
 
-    /// Notes that the home agent of the home link does not answer: it may have a binding of which the node does not know.
-    pub(crate) fn doubt_binding(&mut self, now: Instant) {
-        self.bindings.asked(self.home_agent(), now + LONGEST_LIFETIME);
+    /// Notes that the home agent in use may have a binding of which the node does not know, for `lifetime` at the longest.
+    pub(crate) fn doubt_binding(&mut self, now: Instant, lifetime: Duration) {
+        self.bindings.asked(self.home_agent(), now + lifetime);
     }
 
     /// Returns whether the home agent in use may have a binding.
