@@ -156,3 +156,23 @@ net = "10.3.0.0/24"
 [host.other]
 role = [{ kind = "mobile-ip/foreign-agent" }]
 "#;
+
+/// The previous agent keeps the segments of a download, also some that the receiver has. The kept ones end the outage: they have waited
+/// for the link and the registration. The time in which those arrive that the receiver has is recovery.
+#[test]
+fn kept_segments_wait_for_the_path() {
+    let outcome = run(
+        &[
+            ("moves = []", r#"moves = [{ at = "6s", to = "b" }]"#),
+            ("smooth_handoff = true", "smooth_handoff = true\nbuffer = { packets = 8 }"),
+            (SOURCE, r#"{ kind = "apps/bulk-client", to = "mobile:9000", start = "3s" }"#),
+            (SINK, r#"{ kind = "apps/bulk-server", at = "mobile:9000", bytes = 9000000 }"#),
+        ],
+        &[],
+    );
+    let report = crate::report::text(&outcome);
+    let outage = outcome.handoffs[0].outage().unwrap_or_else(|| panic!("{report}"));
+    let named: Vec<_> = parts_of(&outcome, 0).into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(named[..3], ["link", "detection", "registration"], "{report}");
+    assert_eq!(outage.owners.iter().map(Owner::span).sum::<Duration>(), outage.span(), "{report}");
+}

@@ -511,7 +511,10 @@ impl<'a> HandoffAnalysis<'a> {
         }
         let Some(sent) = sent else { return stages };
         self.wait(latest(&stages).or(Some(begun)), &sent, next, &mut stages);
-        first_byte(sent, next, &mut stages);
+        // A segment that was sent before the path was ready has waited for it, for example in a buffer.
+        let is_between = |ready: &Boundary| ready.0 > sent.0 && ready.0 < next.arrival.at;
+        let begin = latest(&stages).filter(is_between).unwrap_or(sent);
+        first_byte(begin, next, &mut stages);
         stages
     }
 
