@@ -15,9 +15,10 @@
 //! claim without a proof has no effect if the mobile node visits this agent or has left it by a Binding Update, and such claims
 //! have separate places. An accepted registration needs no claim: it names the previous agent itself.
 
+use super::asked::Asked;
 use super::departures::Departure;
 use super::special::SPECIALS;
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, SEEN, Sources, Visit, has_named, of_host};
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, has_named, of_host};
 use crate::limiter::{Doubling, Limiter, PerSecond};
 use crate::mark::HandoffEvent;
 use crate::message::{Between, Binding, PreviousAgent, Request, Update};
@@ -63,7 +64,7 @@ const UPDATES_FROM: u32 = 4;
 const UPDATES_TO: u32 = 64;
 /// The largest number of claims without a proof (not from the draft). The number of the others is limited by that of the
 /// associations and keys.
-const CLAIMS: usize = 1024;
+pub(super) const CLAIMS: usize = 1024;
 /// The largest number of agents whose tunnels may bring packets for one mobile node: the last ones that it has named (not
 /// from the draft).
 const SOURCES: usize = 4;
@@ -96,6 +97,8 @@ pub(super) struct Claim {
     pub(super) is_proven: bool,
     /// Whether the home agent has denied the request because of its Identification.
     is_denied: bool,
+    /// Whether this agent has denied the request, because it got no answer of the home agent. An authenticated mobile node is still here.
+    is_held: bool,
     ends: Instant,
 }
 
@@ -109,17 +112,6 @@ impl Claim {
         let is_it = self.is_proven && !self.is_denied && self.home_agent == visit.1;
         is_it.then_some(self.identification)
     }
-}
-
-/// The last authenticated requests of a mobile node that were no replays.
-#[derive(Debug, Default)]
-struct Asked {
-    /// The Identification and the sender of each, in the order of arrival; at most [`SEEN`].
-    requests: Vec<(u64, Mac)>,
-    /// Whether a home agent has answered the last one.
-    is_answered: bool,
-    /// When the last one has arrived.
-    last: Instant,
 }
 
 /// How far this agent trusts the home agent of a visit, in ascending order.
@@ -170,7 +162,10 @@ pub(super) struct Handoffs {
     pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
     /// The last authenticated requests of each mobile node, by home address; of at most [`CLAIMS`] mobile nodes. Another host on the link
     /// cannot repeat them, but for an unanswered last one.
-    asked: BTreeMap<Ipv4Addr, Asked>,
+    pub(super) asked: BTreeMap<Ipv4Addr, Asked>,
+    /// The Identifications of the last accepted Binding Updates that are later than the request by which the mobile node came back, by
+    /// home address; of at most [`CLAIMS`] mobile nodes. Its clock was wrong. They are not accepted again.
+    pub(super) spent: BTreeMap<Ipv4Addr, Vec<u64>>,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
     updates_of: PerSecond<Ipv4Addr>,
@@ -209,6 +204,7 @@ impl Default for Handoffs {
             departures: BTreeMap::new(),
             gone: BTreeMap::new(),
             asked: BTreeMap::new(),
+            spent: BTreeMap::new(),
             updates_from: PerSecond::new(UPDATES_FROM),
             updates_of: PerSecond::new(UPDATES_FROM),
             updates_to: PerSecond::new(UPDATES_TO),
@@ -227,50 +223,7 @@ impl Default for Handoffs {
     }
 }
 
-impl Asked {
-    /// Returns whether another link address has sent this request.
-    fn is_from_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
-        self.requests.iter().any(|(known, from)| *known == request.identification && from != mac)
-    }
-}
-
 impl Handoffs {
-    /// Records an authenticated request that is no replay.
-    fn note_asked(&mut self, Pending { mac, since, request, .. }: &Pending) {
-        if self.asked.len() >= CLAIMS
-            && !self.asked.contains_key(&request.home)
-            && let Some(oldest) = self.asked.iter().min_by_key(|(_, asked)| asked.last).map(|(host, _)| *host)
-        {
-            self.asked.remove(&oldest);
-        }
-        let asked = self.asked.entry(request.home).or_default();
-        asked.last = *since;
-        // One from the future counts until its time has come: an earlier one is forgotten first.
-        if asked.requests.len() >= SEEN {
-            let is_earlier = |known: &(u64, Mac)| ntp_distance(known.0, request.identification) <= 0;
-            asked.requests.remove(asked.requests.iter().position(is_earlier).unwrap_or(0));
-        }
-        asked.requests.push((request.identification, *mac));
-        asked.is_answered = false;
-    }
-
-    /// Records that a home agent has answered a request.
-    pub(super) fn note_answered(&mut self, request: &Request) {
-        let asked = self.asked.get_mut(&request.home);
-        let is_last = |asked: &&mut Asked| {
-            asked.requests.last().is_some_and(|(known, _)| *known == request.identification)
-        };
-        if let Some(asked) = asked.filter(is_last) {
-            asked.is_answered = true;
-        }
-    }
-
-    /// Returns whether an authenticated request with this Identification is known.
-    fn was_asked(&self, request: &Request) -> bool {
-        let asked = self.asked.get(&request.home);
-        asked.is_some_and(|asked| asked.requests.iter().any(|(known, _)| *known == request.identification))
-    }
-
     /// Sets when the first of the arrivals and the claim of a mobile node ends.
     fn rearm(&mut self, host: Ipv4Addr) {
         let arrivals = of_host(&self.arrivals, host).map(|(_, arrival)| arrival.ends);
@@ -380,6 +333,7 @@ impl ForeignAgent {
             left: rest,
             is_proven,
             is_denied: false,
+            is_held: false,
             ends: now + self.patience(&pending.request).min(EARLY_TIME),
         };
         self.handoffs.claims.insert(host, claim);
@@ -442,15 +396,6 @@ impl ForeignAgent {
             self.watch_tunnels(*host, out);
         }
         !over.is_empty()
-    }
-
-    /// Returns whether another link address has sent the same authenticated request before, and it was answered, or a later one is known.
-    /// With nonces, a mobile node repeats an unanswered one without a change, also from a new link address.
-    pub(super) fn was_asked_by_another(&self, pending: &Pending) -> bool {
-        let Some(asked) = self.handoffs.asked.get(&pending.request.home) else { return false };
-        let last = asked.requests.last().map(|(known, _)| *known);
-        let may_repeat = !asked.is_answered && last == Some(pending.request.identification);
-        !may_repeat && asked.is_from_another(pending)
     }
 
     /// Returns whether the Identification of a request is later than those of the visits, of the handoffs, and of an authenticated
@@ -646,7 +591,7 @@ impl ForeignAgent {
             return Err(NOT_ACCEPTED);
         }
         if is_visited {
-            return Err(NOT_PREVIOUS_AGENT);
+            return Err(NOT_ACCEPTED);
         }
         // Without a correct authentication, another host may have asked for the packets of the mobile node.
         claim.left = claim.left.checked_sub(1).ok_or(EARLY_LIMIT)?;
@@ -660,8 +605,9 @@ impl ForeignAgent {
         let is_new = !self.handoffs.departures.contains_key(&visit) && visitor.is_none();
         let is_direct = self.config.direct_tunnels;
         let claim = self.handoffs.claims.get(&visit.0).filter(|claim| now < claim.ends && claim.is_proven);
-        let claim =
-            claim.filter(|claim| claim.visit(visit.0) == visit && self.waiting.get(claim.waits).is_some());
+        let claim = claim.filter(|claim| {
+            claim.visit(visit.0) == visit && (claim.is_held || self.waiting.get(claim.waits).is_some())
+        });
         // The home agent has accepted an authenticated request if it tunnels packets to this agent.
         let is_early = |claim: &&Claim| {
             has_named(&claim.sources, now, entry) || is_new && (is_direct || entry == claim.home_agent)
@@ -678,6 +624,15 @@ impl ForeignAgent {
             return Some(Judged::HasLeft(visit));
         }
         visitor.filter(|_| is_direct).map(|visitor| Judged::IsHere(visit, visitor.mac))
+    }
+
+    /// Notes that this agent has denied a request, because it got no answer of the home agent.
+    pub(super) fn hold_claim(&mut self, request: &Request) {
+        let asked = (request.home, low(request.identification));
+        let claim = self.handoffs.claims.get_mut(&asked.0);
+        if let Some(claim) = claim.filter(|claim| claim.is_proven && claim.waits == asked) {
+            claim.is_held = true;
+        }
     }
 
     /// Ends the claim of a visit. Returns the agents that it has named, if it was authenticated.
@@ -735,7 +690,7 @@ impl ForeignAgent {
         handoffs.rearm(host);
         self.end_keeping_of_unaccepted(host, out);
         if let Some(claim) = claim.filter(|claim| claim.is_proven) {
-            self.end_older_departure(now, claim.visit(host), claim.identification, out);
+            self.end_older_departures(now, claim.visit(host), claim.identification, out);
         }
         self.watch_tunnels(host, out);
     }

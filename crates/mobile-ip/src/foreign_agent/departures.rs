@@ -80,6 +80,10 @@ impl ForeignAgent {
             self.acknowledge(now, (update, &proof), Status::ACCEPTED, None, out);
             return Ok(());
         }
+        if self.handoffs.is_spent(host, identification) {
+            self.acknowledge(now, (update, &proof), Status::IDENTIFICATION, None, out);
+            return Err(STALE_UPDATE);
+        }
         let found = self.last_of(host, &proof).or_else(|| self.last_request_of(now, host, &proof));
         let Some((visit, last)) = found else {
             self.acknowledge(now, (update, &proof), Status::UNSPECIFIED, None, out);
@@ -319,17 +323,22 @@ impl ForeignAgent {
         self.close_unused(home_agent, out);
     }
 
-    /// Ends the forwarding for a mobile node if it began before its message with this Identification.
-    pub(super) fn end_older_departure(
+    /// Ends the forwarding for a mobile node if it began before its message with this Identification. A configured association is
+    /// the same for all home agents: then it ends for each of them.
+    pub(super) fn end_older_departures(
         &mut self,
         now: Instant,
         visit: Visit,
         identification: u64,
         out: &mut Outbox,
     ) {
-        let departure = self.handoffs.departures.get(&visit);
-        if departure.is_some_and(|known| ntp_distance(identification, known.identification) > 0) {
-            self.end_departure(now, visit, out);
+        let is_configured = self.mobile_nodes.first(visit.0).is_some();
+        let left = of_host(&self.handoffs.departures, visit.0);
+        let older = left.filter(|(other, known)| {
+            (is_configured || *other == visit) && ntp_distance(identification, known.identification) > 0
+        });
+        for other in older.map(|(other, _)| other).collect::<Vec<_>>() {
+            self.end_departure(now, other, out);
         }
     }
 

@@ -20,6 +20,7 @@
 //! registrations. A shorter `registration_lifetime` limits this time.
 
 mod arrivals;
+mod asked;
 mod buffer;
 mod classes;
 mod departures;

@@ -170,6 +170,8 @@ impl ForeignAgent {
             (4 | 5, _) => return Err(NOT_A_FAILURE),
             _ => Code::HomeUnreachable,
         };
-        self.waiting.remove(asked).map_or(Err(NOT_PENDING), |pending| self.deny(now, &pending, code, out))
+        let Some(pending) = self.waiting.remove(asked) else { return Err(NOT_PENDING) };
+        self.hold_claim(&pending.request);
+        self.deny(now, &pending, code, out)
     }
 }

@@ -11,7 +11,10 @@ use crate::message::{
 use crate::refusal;
 use node::{Outbox, Rx, reason};
 use wire::ipv4;
-use wire::{Iface, Instant, Ipv4Addr, Mac, Malformed, Packet, Reason, SocketAddrV4, ntp_distance};
+use wire::{Duration, Iface, Instant, Ipv4Addr, Mac, Malformed, Packet, Reason, SocketAddrV4, ntp_distance};
+
+/// For this time after a request was accepted, its repetitions get the same reply, in seconds (not from an RFC).
+const LATE: u16 = 7;
 
 impl HomeAgent {
     pub(super) fn registration(&mut self, now: Instant, rx: Rx, packet: Packet, out: &mut Outbox) {
@@ -203,7 +206,7 @@ impl HomeAgent {
 
     /// Checks the Identification of a request (RFC 5944, section 5.7).
     pub(super) fn judge_identification(&self, now: Instant, request: &Request) -> Result<(), Denial> {
-        if let Some(repeated) = self.judge_repetition(request) {
+        if let Some(repeated) = self.judge_repetition(now, request) {
             return Err(repeated);
         }
         let is_new = match self.replay(request) {
@@ -216,12 +219,13 @@ impl HomeAgent {
     /// Returns the answer to a request that has the Identification of the last accepted request; `None` for other
     /// requests. The request is a duplicate from the network, or a repetition by the mobile node. If the record is
     /// durable, the request is answered with the same reply. It does not extend the lifetime (RFC 5944, section
-    /// 3.8.2.2).
-    fn judge_repetition(&self, request: &Request) -> Option<Denial> {
+    /// 3.8.2.2): a late reply has what is left of it. With timestamps, a late repetition is a replay: a foreign agent that has restarted
+    /// could take its sender for the mobile node.
+    fn judge_repetition(&self, now: Instant, request: &Request) -> Option<Denial> {
         let record =
             self.latest(request.home).filter(|last| last.identification == request.identification)?;
         let granted = match record.of(request.care_of) {
-            Some(binding) if request.lifetime != 0 => binding.granted,
+            Some(binding) if request.lifetime != 0 => self.granted_still(now, request, binding.granted),
             None if request.lifetime == 0
                 && (request.care_of != request.home || record.bindings.is_empty()) =>
             {
@@ -229,8 +233,21 @@ impl HomeAgent {
             }
             _ => return None,
         };
+        let is_old = || self.window.check(self.steady.ntp(now), None, request.identification).is_err();
+        if self.replay(request) == Replay::Timestamps && is_old() {
+            return None;
+        }
         let is_durable = self.homes.get(&request.home).and_then(|home| home.record.as_ref()) == Some(record);
         Some(if is_durable { Denial::Again(granted) } else { Denial::Silent(refusal::UNDER_WAY) })
+    }
+
+    /// Returns the lifetime to grant again for a binding, in seconds: what was `granted`, or what is left of it if that is shorter by
+    /// more than [`LATE`].
+    fn granted_still(&self, now: Instant, request: &Request, granted: u16) -> u16 {
+        let ends = self.homes.get(&request.home).and_then(|home| home.ends.get(&request.care_of));
+        let left = ends.map_or(Duration::MAX, |ends| ends.since(now.min(*ends)));
+        let left = u16::try_from(left.as_secs()).unwrap_or(u16::MAX);
+        if left.saturating_add(LATE) < granted { left } else { granted }
     }
 
     /// Returns whether the Identification is a timestamp near this agent's clock, and later than that of the last

@@ -102,9 +102,24 @@ fn each_nonce_is_accepted_once_and_a_wrong_one_gets_a_new_one() {
         let replayed = answer(&mut agent, at, &asked_with(with(first, low), |_| {}));
         assert_eq!((nonce_of(&replayed, low), replayed.1), ((Code::IdentificationMismatch, second), false));
     }
+    // A late repetition gets what is left of the lifetime. A second after a denial, the agent answers again.
+    let late = answer(&mut agent, 42_000, &asked);
+    assert_eq!(late.0.map(|reply| reply.lifetime), Some(asked.lifetime - 40));
     // Time does not matter.
     let later = answer(&mut agent, 90_000_000, &asked_with(with(second, 10), |_| {}));
     assert_eq!((nonce_of(&later, 10).0, later.1), (Code::Accepted, true));
+}
+
+/// A foreign agent that has restarted would take the sender of a repeated request for the mobile node.
+#[test]
+fn with_timestamps_a_late_repetition_is_denied() {
+    let mut agent = home_agent_with("");
+    let stamp = WALL.plus(Instant::from_millis(2000).since(Instant::ZERO)).to_ntp();
+    let asked = asked_with(stamp, |_| {});
+    let codes =
+        [2000, 4000, 8900, 10_100, 30_000].map(|at| answer(&mut agent, at, &asked).0.map(|reply| reply.code));
+    let (accepted, old) = (Some(Code::Accepted), Some(Code::IdentificationMismatch));
+    assert_eq!(codes, [accepted, accepted, accepted, old, old]);
 }
 
 /// A request that is denied for another reason than its nonce has used its nonce. Otherwise an attacker could repeat the

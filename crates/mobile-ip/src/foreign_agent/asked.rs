@@ -1,0 +1,91 @@
+//! The messages of mobile nodes that a foreign agent remembers, so that another host on the link cannot repeat them with their
+//! authentication.
+
+use super::arrivals::{CLAIMS, Handoffs};
+use super::{ForeignAgent, SEEN};
+use crate::message::Request;
+use crate::pending::Pending;
+use wire::{Instant, Ipv4Addr, Mac, ntp_distance};
+
+/// The last authenticated requests of a mobile node that were no replays.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// The Identification and the sender of each, in the order of arrival; at most [`SEEN`].
+    requests: Vec<(u64, Mac)>,
+    /// Whether a home agent has answered the last one.
+    is_answered: bool,
+    /// When the last one has arrived.
+    last: Instant,
+}
+
+impl Asked {
+    /// Returns whether another link address has sent this request.
+    pub(super) fn is_from_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
+        self.requests.iter().any(|(known, from)| *known == request.identification && from != mac)
+    }
+}
+
+impl Handoffs {
+    /// Records an authenticated request that is no replay.
+    pub(super) fn note_asked(&mut self, Pending { mac, since, request, .. }: &Pending) {
+        if self.asked.len() >= CLAIMS
+            && !self.asked.contains_key(&request.home)
+            && let Some(oldest) = self.asked.iter().min_by_key(|(_, asked)| asked.last).map(|(host, _)| *host)
+        {
+            self.asked.remove(&oldest);
+        }
+        let asked = self.asked.entry(request.home).or_default();
+        asked.last = *since;
+        // One from the future counts until its time has come: an earlier one is forgotten first.
+        if asked.requests.len() >= SEEN {
+            let is_earlier = |known: &(u64, Mac)| ntp_distance(known.0, request.identification) <= 0;
+            asked.requests.remove(asked.requests.iter().position(is_earlier).unwrap_or(0));
+        }
+        asked.requests.push((request.identification, *mac));
+        asked.is_answered = false;
+    }
+
+    /// Notes the Identification of an accepted Binding Update if it is later than that of the request by which the mobile node came back.
+    pub(super) fn spend(&mut self, host: Ipv4Addr, left_by: u64, request: u64) {
+        let has_place = self.spent.len() < CLAIMS || self.spent.contains_key(&host);
+        if ntp_distance(left_by, request) > 0 && has_place {
+            let known = self.spent.entry(host).or_default();
+            if known.len() >= SEEN {
+                known.remove(0);
+            }
+            known.push(left_by);
+        }
+    }
+
+    pub(super) fn is_spent(&self, host: Ipv4Addr, identification: u64) -> bool {
+        self.spent.get(&host).is_some_and(|known| known.contains(&identification))
+    }
+
+    /// Records that a home agent has answered a request.
+    pub(super) fn note_answered(&mut self, request: &Request) {
+        let asked = self.asked.get_mut(&request.home);
+        let is_last = |asked: &&mut Asked| {
+            asked.requests.last().is_some_and(|(known, _)| *known == request.identification)
+        };
+        if let Some(asked) = asked.filter(is_last) {
+            asked.is_answered = true;
+        }
+    }
+
+    /// Returns whether an authenticated request with this Identification is known.
+    pub(super) fn was_asked(&self, request: &Request) -> bool {
+        let asked = self.asked.get(&request.home);
+        asked.is_some_and(|asked| asked.requests.iter().any(|(known, _)| *known == request.identification))
+    }
+}
+
+impl ForeignAgent {
+    /// Returns whether another link address has sent the same authenticated request before, and it was answered, or a later one is known.
+    /// With nonces, a mobile node repeats an unanswered one without a change, also from a new link address.
+    pub(super) fn was_asked_by_another(&self, pending: &Pending) -> bool {
+        let Some(asked) = self.handoffs.asked.get(&pending.request.home) else { return false };
+        let last = asked.requests.last().map(|(known, _)| *known);
+        let may_repeat = !asked.is_answered && last == Some(pending.request.identification);
+        !may_repeat && asked.is_from_another(pending)
+    }
+}
