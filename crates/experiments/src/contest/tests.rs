@@ -85,6 +85,8 @@ fn each_protocol_holds_its_number_of_entries() {
             ("plain-ip", 0),
             ("mobile-ip", mobile_ip),
             ("ecs-mobile-ip", mobile_ip),
+            // The visit at the earlier agent too.
+            ("elsewhere-mobile-ip", mobile_ip + 1),
             ("smooth-mobile-ip", smooth),
             ("one-packet-mobile-ip", smooth + 1),
             ("ring-mobile-ip", smooth + 8),

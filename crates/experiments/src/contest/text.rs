@@ -35,6 +35,11 @@ pub fn text(comparison: &Comparison) -> String {
         }
     }
     out.push('\n');
+    let wanted = course.contenders.iter().enumerate().filter(|(at, _)| comparison.wanted.contains(at));
+    for (_, contender) in wanted.filter(|(_, contender)| contender.variant) {
+        let _ = writeln!(out, "{}: {}", contender.title, contender.about);
+    }
+    out.push('\n');
     for metric in METRICS.iter().filter(|metric| metric.name != HANDOFF.name) {
         let _ = writeln!(out, "{:14}  {}", metric.title, metric.about);
     }
@@ -76,7 +81,9 @@ pub fn text(comparison: &Comparison) -> String {
 fn repetitions(comparison: &Comparison) -> String {
     let fixed = |runs: usize| if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
     let mut out =
-        "medians of n runs, each at a different phase, with the 95 % confidence interval of the median in brackets\n".to_owned();
+        "medians of n runs, each at a different phase, with the 95 % confidence interval of the median in brackets; no brackets: fewer than 6 runs, or \
+         one value in all; -: not measured\n"
+            .to_owned();
     for results in &comparison.backends {
         let _ = match (comparison.repeat, results.backend) {
             (Repeat::UntilNarrow(_), Backend::Sim) => writeln!(

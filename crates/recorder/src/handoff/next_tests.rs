@@ -176,3 +176,17 @@ fn kept_segments_wait_for_the_path() {
     assert_eq!(named[..3], ["link", "detection", "registration"], "{report}");
     assert_eq!(outage.owners.iter().map(Owner::span).sum::<Duration>(), outage.span(), "{report}");
 }
+
+/// The new agent crashes 10 ms after the move, and has forgotten the mobile node afterwards: it drops what the previous agent forwards.
+/// The link is up.
+#[test]
+fn what_an_agent_does_not_know_is_no_loss_of_the_link() {
+    let outcome =
+        run(&[("moves = []", r#"moves = [{ at = "6s", to = "b" }]"#)], &[("host = \"b\"", "6.02s", "6.07s")]);
+    let report = crate::report::text(&outcome);
+    let parts = parts_of(&outcome, 0);
+    let of =
+        |stage: &str| -> f64 { parts.iter().filter(|(name, ..)| *name == stage).map(|part| part.1).sum() };
+    eprintln!("{report}\n{parts:?}");
+    assert!(of("link") < 10, "{report}");
+}

@@ -14,6 +14,16 @@ use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant, PacketId};
 
+/// The reasons for which an agent of Mobile IP drops a packet of a mobile node that is not registered where the packet is.
+const UNKNOWN_TO_AGENT: [&str; 6] = [
+    "not_a_visitor",
+    "not_the_previous_agent",
+    "registration_not_accepted",
+    "early_packet_limit",
+    "forwarding_loop",
+    "returned_by_care_of_address",
+];
+
 impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
     /// handoff cuts the path again. The events of the host's later handoffs begin at `later`; they are no causes.
@@ -190,6 +200,14 @@ impl<'a> HandoffAnalysis<'a> {
             What::Lost(_, id, _) | What::Dropped(_, id, _) => *id == lost.packet,
             _ => false,
         })
+    }
+
+    /// Returns whether an agent of Mobile IP dropped the packet, because it did not know the registration of its destination.
+    pub(super) fn is_unknown_to_agent(&self, lost: &PacketEvent) -> bool {
+        let record = self.lost_at(lost);
+        record.is_some_and(
+            |r| matches!(&r.what, What::Dropped(_, _, why) if UNKNOWN_TO_AGENT.contains(&&**why)),
+        )
     }
 
     /// Returns a loss as the end event of a stage, at the host that lost the packet if that is known. The event is

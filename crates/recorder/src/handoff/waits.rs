@@ -124,8 +124,8 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Assigns the time from `begin` until `end`, in which no data came from the source. If datagrams of the source
-    /// that were sent before `end` were lost until `limit`, the link is the cause until the last loss. For the rest,
-    /// the source is the cause until it sends a datagram that is on its way at `end`.
+    /// that were sent before `end` were lost until `limit`, the link is the cause until the last loss, or the registration if an agent
+    /// did not know it. For the rest, the source is the cause until it sends a datagram that is on its way at `end`.
     pub(super) fn source(
         &self,
         mut begin: Boundary,
@@ -135,8 +135,9 @@ impl HandoffAnalysis<'_> {
         stages: &mut Vec<Owner>,
     ) {
         if let Some(lost) = self.lost_between(&begin, end.0, limit, next) {
+            let stage = if self.is_unknown_to_agent(lost) { Stage::Registration } else { Stage::Link };
             let lost = self.last_loss(lost, next.flow.to.host);
-            add(stages, Stage::Link, [Some(begin), Some(lost.clone())]);
+            add(stages, stage, [Some(begin), Some(lost.clone())]);
             begin = lost;
         }
         if begin.0 > end.0 {
