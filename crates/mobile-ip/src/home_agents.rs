@@ -32,6 +32,8 @@ pub(crate) struct HomeAgents {
     address: Ipv4Addr,
     /// The last addresses in use that are not configured, each with the index of its association.
     found: VecDeque<(Ipv4Addr, usize)>,
+    /// The home agent that was heard on the home link, while the node ends the binding of another one; `None` otherwise.
+    pub(crate) home_link: Option<Ipv4Addr>,
 }
 
 impl HomeAgents {
@@ -48,6 +50,7 @@ impl HomeAgents {
             at: 0,
             address: first.address,
             found: VecDeque::new(),
+            home_link: None,
         }
     }
 
@@ -77,10 +80,11 @@ impl HomeAgents {
         self.home.broadcast() == Some(self.address)
     }
 
-    /// Returns whether this is a home agent of the mobile node that can be heard on the home link: the one in use, or one in the home
-    /// network that is configured or was in use.
+    /// Returns whether this is a home agent of the mobile node that can be heard on the home link: the one in use or heard
+    /// before, or one in the home network that is configured or was in use.
     pub(crate) fn has(&self, agent: Ipv4Addr) -> bool {
-        agent == self.address || self.home.link.contains(agent) && self.index(agent).is_some()
+        let is_in_use = agent == self.address || Some(agent) == self.home_link;
+        is_in_use || self.home.link.contains(agent) && self.index(agent).is_some()
     }
 
     /// Returns the index of the association with a home agent; `None` if it is no home agent of the mobile node.

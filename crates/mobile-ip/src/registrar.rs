@@ -143,8 +143,6 @@ pub(crate) struct Registrar {
     home_agents: HomeAgents,
     /// The home agents that may have a binding of the node.
     bindings: Bindings,
-    /// The home agent that was heard on the home link, while the node ends the binding of another one; `None` otherwise.
-    home_link: Option<Ipv4Addr>,
     /// The number of requests since a home agent was chosen or has answered.
     unanswered: u32,
     /// With nonces: the nonce of the last authentic reply of the home agent; `None` before the first.
@@ -212,7 +210,6 @@ impl Registrar {
             home,
             home_agents,
             bindings: Bindings::default(),
-            home_link: None,
             unanswered: 0,
             nonce: None,
             foreign_agents,
@@ -334,8 +331,9 @@ impl Registrar {
     /// Sets the target. Drops the pending request, and resets the number of attempts. Each correction may be used again. Does not end
     /// the bindings of other home agents any more.
     pub(crate) fn turn_to(&mut self, target: Option<Target>) {
+        let is_leaving = target.is_some_and(|target| target.care_of != self.home);
         self.target = target;
-        self.use_home_link();
+        self.use_home_link(is_leaving);
         self.pending = None;
         self.is_denied = false;
         self.attempts = 0;

@@ -15,7 +15,7 @@
 //! claim without a proof has no effect if the mobile node visits this agent or has left it by a Binding Update, and such claims
 //! have separate places. An accepted registration needs no claim: it names the previous agent itself.
 
-use super::asked::Asked;
+use super::asked::{Asked, Updates};
 use super::departures::Departure;
 use super::special::SPECIALS;
 use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, has_named, of_host};
@@ -163,9 +163,8 @@ pub(super) struct Handoffs {
     /// The last authenticated requests of each mobile node, by home address; of at most [`CLAIMS`] mobile nodes. Another host on the link
     /// cannot repeat them, but for an unanswered last one.
     pub(super) asked: BTreeMap<Ipv4Addr, Asked>,
-    /// The Identifications of the last accepted Binding Updates that are later than the request by which the mobile node came back, by
-    /// home address; of at most [`CLAIMS`] mobile nodes. Its clock was wrong. They are not accepted again.
-    pub(super) spent: BTreeMap<Ipv4Addr, Vec<u64>>,
+    /// The last accepted Binding Updates of each mobile node, by home address; of at most [`CLAIMS`] mobile nodes.
+    pub(super) updates: BTreeMap<Ipv4Addr, Updates>,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
     updates_of: PerSecond<Ipv4Addr>,
@@ -204,7 +203,7 @@ impl Default for Handoffs {
             departures: BTreeMap::new(),
             gone: BTreeMap::new(),
             asked: BTreeMap::new(),
-            spent: BTreeMap::new(),
+            updates: BTreeMap::new(),
             updates_from: PerSecond::new(UPDATES_FROM),
             updates_of: PerSecond::new(UPDATES_FROM),
             updates_to: PerSecond::new(UPDATES_TO),

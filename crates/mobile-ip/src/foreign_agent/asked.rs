@@ -18,6 +18,16 @@ pub(super) struct Asked {
     last: Instant,
 }
 
+/// The last accepted Binding Updates of a mobile node. If its clock was ahead, they are later than its next requests, and another host
+/// could send them again after it has come back.
+#[derive(Debug, Default)]
+pub(super) struct Updates {
+    /// The Identifications, in the order of arrival; at most [`SEEN`].
+    accepted: Vec<u64>,
+    /// When the last one has arrived.
+    last: Instant,
+}
+
 impl Asked {
     /// Returns whether another link address has sent this request.
     pub(super) fn is_from_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
@@ -45,20 +55,27 @@ impl Handoffs {
         asked.is_answered = false;
     }
 
-    /// Notes the Identification of an accepted Binding Update if it is later than that of the request by which the mobile node came back.
-    pub(super) fn spend(&mut self, host: Ipv4Addr, left_by: u64, request: u64) {
-        let has_place = self.spent.len() < CLAIMS || self.spent.contains_key(&host);
-        if ntp_distance(left_by, request) > 0 && has_place {
-            let known = self.spent.entry(host).or_default();
-            if known.len() >= SEEN {
-                known.remove(0);
-            }
-            known.push(left_by);
+    /// Records that a Binding Update was accepted.
+    pub(super) fn note_update(&mut self, now: Instant, host: Ipv4Addr, identification: u64) {
+        if self.updates.len() >= CLAIMS
+            && !self.updates.contains_key(&host)
+            && let Some(oldest) =
+                self.updates.iter().min_by_key(|(_, known)| known.last).map(|(host, _)| *host)
+        {
+            self.updates.remove(&oldest);
         }
+        let known = self.updates.entry(host).or_default();
+        known.last = now;
+        if known.accepted.len() >= SEEN {
+            let is_earlier = |other: &u64| ntp_distance(*other, identification) <= 0;
+            known.accepted.remove(known.accepted.iter().position(is_earlier).unwrap_or(0));
+        }
+        known.accepted.push(identification);
     }
 
-    pub(super) fn is_spent(&self, host: Ipv4Addr, identification: u64) -> bool {
-        self.spent.get(&host).is_some_and(|known| known.contains(&identification))
+    /// Returns whether a Binding Update with this Identification was accepted.
+    pub(super) fn was_accepted(&self, host: Ipv4Addr, identification: u64) -> bool {
+        self.updates.get(&host).is_some_and(|known| known.accepted.contains(&identification))
     }
 
     /// Records that a home agent has answered a request.

@@ -80,10 +80,6 @@ impl ForeignAgent {
             self.acknowledge(now, (update, &proof), Status::ACCEPTED, None, out);
             return Ok(());
         }
-        if self.handoffs.is_spent(host, identification) {
-            self.acknowledge(now, (update, &proof), Status::IDENTIFICATION, None, out);
-            return Err(STALE_UPDATE);
-        }
         let found = self.last_of(host, &proof).or_else(|| self.last_request_of(now, host, &proof));
         let Some((visit, last)) = found else {
             self.acknowledge(now, (update, &proof), Status::UNSPECIFIED, None, out);
@@ -95,7 +91,7 @@ impl ForeignAgent {
             self.acknowledge(now, (update, &proof), Status::ACCEPTED, tunnel, out);
             return Ok(());
         }
-        if ntp_distance(identification, last) <= 0 {
+        if ntp_distance(identification, last) <= 0 || self.handoffs.was_accepted(host, identification) {
             self.acknowledge(now, (update, &proof), Status::IDENTIFICATION, None, out);
             return Err(STALE_UPDATE);
         }
@@ -175,6 +171,7 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) {
         let host = visit.0;
+        self.handoffs.note_update(now, host, identification);
         let before = self.handoffs.departures.remove(&visit);
         let arrival = self.handoffs.arrivals.remove(&visit).map(|arrival| arrival.sources);
         let named = self.end_claim(visit).or(arrival);

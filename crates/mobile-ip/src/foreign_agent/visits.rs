@@ -69,10 +69,7 @@ impl ForeignAgent {
         let since = self.visitors.get(&visit).map(|before| before.since);
         let seen = self.seen_with(visit, pending);
         let departure = self.handoffs.departures.remove(&visit);
-        let gone = self.handoffs.gone.remove(&visit).map(|(identification, _)| identification);
-        for left_by in departure.as_ref().map(|departure| departure.identification).into_iter().chain(gone) {
-            self.handoffs.spend(host, left_by, pending.request.identification);
-        }
+        self.handoffs.gone.remove(&visit);
         if let Some(departure) = &departure {
             self.tunnels.rebind(Some(departure.care_of), None);
         }

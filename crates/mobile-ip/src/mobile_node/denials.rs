@@ -31,9 +31,7 @@ impl MobileNode {
         out: &mut Outbox,
     ) {
         out.mark(MobileIpEvent::Denied { code }.into());
-        if is_proven && self.registrar.ends_other_binding() {
-            self.registrar.give_up_binding();
-            self.end_other_bindings(now, out);
+        if is_proven && self.is_at_home() && self.denied_at_home(now, code, out) {
             return;
         }
         self.lacks_resources = code == Code::HomeResources;

@@ -3,6 +3,7 @@
 
 use super::{MobileNode, Timer};
 use crate::mark::MobileIpEvent;
+use crate::message::Code;
 use node::Outbox;
 use wire::{Instant, Ipv4Addr};
 
@@ -38,6 +39,19 @@ impl MobileNode {
         self.own.follow(home_agent, self.opened(), out);
         self.register(now, out);
         true
+    }
+
+    /// Handles the denial of a home agent at home. Another home agent may have a binding too: it is asked next. Returns false if nothing
+    /// was done.
+    pub(super) fn denied_at_home(&mut self, now: Instant, code: Code, out: &mut Outbox) -> bool {
+        let ends_other = self.registrar.ends_other_binding();
+        if ends_other && code == Code::HomeResources {
+            return true; // it has the binding still: the request is repeated when the wait has ended
+        }
+        if ends_other {
+            self.registrar.give_up_binding();
+        }
+        self.end_other_bindings(now, out)
     }
 
     /// At home, asks another home agent that may have a binding to end it. Otherwise that home agent would take the node's packets

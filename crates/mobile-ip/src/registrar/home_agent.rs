@@ -40,7 +40,7 @@ impl Registrar {
 
     /// Uses a home agent that is heard on the home link ([`HomeAgents::select`]). Returns whether the home agent was changed.
     pub(crate) fn select_home_agent(&mut self, heard: Ipv4Addr) -> bool {
-        self.home_link = None;
+        self.home_agents.home_link = None;
         if heard == self.home_agent() || !self.home_agents.select(heard) {
             return false;
         }
@@ -52,7 +52,7 @@ impl Registrar {
     /// by the routes of the node. Returns whether there is such a home agent.
     pub(crate) fn end_other_binding(&mut self, now: Instant) -> bool {
         let present = self.home_agent();
-        let home_link = self.home_link.unwrap_or(present);
+        let home_link = self.home_agents.home_link.unwrap_or(present);
         let other = loop {
             let Some(other) = self.bindings.another(now, present) else { return false };
             if self.home_agents.select(other) {
@@ -61,7 +61,7 @@ impl Registrar {
             self.bindings.ended(other); // its association is forgotten
         };
         self.has_changed();
-        self.home_link = Some(home_link).filter(|home_link| *home_link != other);
+        self.home_agents.home_link = Some(home_link).filter(|home_link| *home_link != other);
         self.attempts = 0;
         let Some(target) = self.target else { return false };
         self.target = Some(Target { agent: other, mac: Mac::ZERO, ..target });
@@ -70,7 +70,7 @@ impl Registrar {
 
     /// Returns whether the node ends the binding of a home agent that was not heard on the home link.
     pub(crate) const fn ends_other_binding(&self) -> bool {
-        self.home_link.is_some()
+        self.home_agents.home_link.is_some()
     }
 
     /// Gives up the end of a binding of another home agent, because this one denies the request.
@@ -88,9 +88,11 @@ impl Registrar {
         self.bindings.may_have(now, self.home_agent())
     }
 
-    /// Uses the home agent of the home link again, if the node was ending the binding of another one.
-    pub(super) fn use_home_link(&mut self) {
-        if let Some(heard) = self.home_link.take() {
+    /// Uses the home agent of the home link again, if the node was ending the binding of another one. If the node leaves home and has just
+    /// asked that one, it stays in use: its next request replaces the binding.
+    pub(super) fn use_home_link(&mut self, is_leaving: bool) {
+        let Some(heard) = self.home_agents.home_link.take() else { return };
+        if !is_leaving || self.attempts > 1 {
             self.select_home_agent(heard);
         }
     }

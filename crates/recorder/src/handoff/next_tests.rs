@@ -185,8 +185,10 @@ fn what_an_agent_does_not_know_is_no_loss_of_the_link() {
         run(&[("moves = []", r#"moves = [{ at = "6s", to = "b" }]"#)], &[("host = \"b\"", "6.02s", "6.07s")]);
     let report = crate::report::text(&outcome);
     let parts = parts_of(&outcome, 0);
-    let of =
-        |stage: &str| -> f64 { parts.iter().filter(|(name, ..)| *name == stage).map(|part| part.1).sum() };
-    eprintln!("{report}\n{parts:?}");
-    assert!(of("link") < 10, "{report}");
+    let (_, _, _, unknown) =
+        parts.iter().find(|part| part.1 == "restart of b").unwrap_or_else(|| panic!("{report}"));
+    assert!(*unknown > 900, "{report}");
+    let named: Vec<_> = parts.iter().map(|(stage, begins, ends, _)| (*stage, *begins, *ends)).collect();
+    assert!(named.contains(&("link", "crash of b", "restart of b")), "{report}");
+    assert!(named.contains(&("registration", "restart of b", "last_loss")), "{report}");
 }
