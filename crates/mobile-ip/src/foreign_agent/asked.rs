@@ -24,6 +24,8 @@ pub(super) struct Asked {
 pub(super) struct Updates {
     /// The Identifications, in the order of arrival; at most [`SEEN`].
     accepted: Vec<u64>,
+    /// Whether a request that was accepted later has an earlier Identification. Such mobile nodes are forgotten last.
+    is_ahead: bool,
     /// When the last one has arrived.
     last: Instant,
 }
@@ -59,8 +61,11 @@ impl Handoffs {
     pub(super) fn note_update(&mut self, now: Instant, host: Ipv4Addr, identification: u64) {
         if self.updates.len() >= CLAIMS
             && !self.updates.contains_key(&host)
-            && let Some(oldest) =
-                self.updates.iter().min_by_key(|(_, known)| known.last).map(|(host, _)| *host)
+            && let Some(oldest) = self
+                .updates
+                .iter()
+                .min_by_key(|(_, known)| (known.is_ahead, known.last))
+                .map(|(host, _)| *host)
         {
             self.updates.remove(&oldest);
         }
@@ -71,6 +76,16 @@ impl Handoffs {
             known.accepted.remove(known.accepted.iter().position(is_earlier).unwrap_or(0));
         }
         known.accepted.push(identification);
+    }
+
+    /// Forgets the Binding Updates that a request with this Identification, which was accepted, makes old ones.
+    pub(super) fn forget_updates(&mut self, host: Ipv4Addr, request: u64) {
+        let Some(known) = self.updates.get_mut(&host) else { return };
+        known.accepted.retain(|accepted| ntp_distance(*accepted, request) > 0);
+        known.is_ahead = true;
+        if known.accepted.is_empty() {
+            self.updates.remove(&host);
+        }
     }
 
     /// Returns whether a Binding Update with this Identification was accepted.

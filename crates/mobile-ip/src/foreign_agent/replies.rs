@@ -48,6 +48,7 @@ impl ForeignAgent {
                 self.refused.count(NOT_ADMITTED);
                 return self.deny(now, &pending, code, out);
             }
+            self.handoffs.forget_updates(pending.request.home, pending.request.identification);
             self.keep_key((now, lifetime), &pending, key, out);
             self.forget_older(&pending);
             self.arrived(now, &pending, lifetime, out);

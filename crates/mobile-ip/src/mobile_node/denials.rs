@@ -55,7 +55,7 @@ impl MobileNode {
     }
 
     /// Sets the time of the next request after a denial by a home agent that lacks resources.
-    fn wait_for_resources(&mut self, now: Instant) {
+    pub(super) fn wait_for_resources(&mut self, now: Instant) {
         let (spread, latest) = (self.rng.below(LACKING_SPREAD), now + LACKING_PAUSE);
         let again = self.timers.due(Timer::Retry).unwrap_or(latest);
         self.timers.set(Timer::Retry, again + spread);
@@ -124,6 +124,7 @@ impl MobileNode {
     /// Repeats the request, or tries another home agent, foreign agent or interface.
     pub(super) fn retry(&mut self, now: Instant, out: &mut Outbox) {
         if self.registrar.ends_other_binding() && !self.hears_home_agent() {
+            self.registrar.wait_in_vain();
             return self.timers.set(Timer::Retry, now + HEARS_AGAIN);
         }
         if self.turn_to_next_home_agent(now, out) {

@@ -46,7 +46,10 @@ impl MobileNode {
     pub(super) fn denied_at_home(&mut self, now: Instant, code: Code, out: &mut Outbox) -> bool {
         let ends_other = self.registrar.ends_other_binding();
         if ends_other && code == Code::HomeResources {
-            return true; // it has the binding still: the request is repeated when the wait has ended
+            // It has the binding still. When the wait has ended, the next one is asked, or this one again.
+            self.wait_for_resources(now);
+            self.registrar.doubt_home_agent();
+            return true;
         }
         if ends_other {
             self.registrar.give_up_binding();

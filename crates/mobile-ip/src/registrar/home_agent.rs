@@ -73,6 +73,11 @@ impl Registrar {
         self.home_agents.home_link.is_some()
     }
 
+    /// Notes that the wait for the reply has ended, although the request is not repeated now.
+    pub(crate) const fn wait_in_vain(&mut self) {
+        self.attempts += 1;
+    }
+
     /// Gives up the end of a binding of another home agent, because this one denies the request.
     pub(crate) fn give_up_binding(&mut self) {
         self.bindings.ended(self.home_agent());
@@ -92,7 +97,7 @@ impl Registrar {
     /// asked that one, it stays in use: its next request replaces the binding.
     pub(super) fn use_home_link(&mut self, is_leaving: bool) {
         let Some(heard) = self.home_agents.home_link.take() else { return };
-        if !is_leaving || self.attempts > 1 {
+        if !is_leaving || self.attempts > 1 || self.pending.is_none() || self.is_denied {
             self.select_home_agent(heard);
         }
     }
