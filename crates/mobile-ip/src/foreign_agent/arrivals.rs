@@ -15,8 +15,8 @@
 //! claim without a proof has no effect if the mobile node visits this agent or has left it by a Binding Update, and such claims
 //! have separate places. An accepted registration needs no claim: it names the previous agent itself.
 
-use super::asked::{Asked, Updates};
 use super::departures::Departure;
+use super::remembered::Remembered;
 use super::special::SPECIALS;
 use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, has_named, of_host};
 use crate::limiter::{Doubling, Limiter, PerSecond};
@@ -64,7 +64,7 @@ const UPDATES_FROM: u32 = 4;
 const UPDATES_TO: u32 = 64;
 /// The largest number of claims without a proof (not from the draft). The number of the others is limited by that of the
 /// associations and keys.
-pub(super) const CLAIMS: usize = 1024;
+const CLAIMS: usize = 1024;
 /// The largest number of agents whose tunnels may bring packets for one mobile node: the last ones that it has named (not
 /// from the draft).
 const SOURCES: usize = 4;
@@ -160,11 +160,7 @@ pub(super) struct Handoffs {
     /// The mobile nodes that have left, and to which no packets are forwarded: the Identification of the Binding Update, and until when
     /// it is remembered.
     pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
-    /// The last authenticated requests of each mobile node, by home address; of at most [`CLAIMS`] mobile nodes. Another host on the link
-    /// cannot repeat them, but for an unanswered last one.
-    pub(super) asked: BTreeMap<Ipv4Addr, Asked>,
-    /// The last accepted Binding Updates of each mobile node, by home address; of at most [`CLAIMS`] mobile nodes.
-    pub(super) updates: BTreeMap<Ipv4Addr, Updates>,
+    pub(super) remembered: Remembered,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
     updates_of: PerSecond<Ipv4Addr>,
@@ -202,8 +198,7 @@ impl Default for Handoffs {
             watched: BTreeMap::new(),
             departures: BTreeMap::new(),
             gone: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            updates: BTreeMap::new(),
+            remembered: Remembered::default(),
             updates_from: PerSecond::new(UPDATES_FROM),
             updates_of: PerSecond::new(UPDATES_FROM),
             updates_to: PerSecond::new(UPDATES_TO),
@@ -309,7 +304,7 @@ impl ForeignAgent {
         let visit = (pending.request.home, pending.request.home_agent);
         let host = visit.0;
         let is_proven = pending.is_new;
-        let is_another = self.handoffs.asked.get(&host).is_some_and(|asked| asked.is_from_another(pending));
+        let is_another = self.handoffs.remembered.is_from_another(pending);
         if !is_proven && (is_another || !self.may_claim(now, pending.mac, visit, out)) {
             return self.refused.count(NO_EARLY_DELIVERY);
         }
@@ -404,7 +399,7 @@ impl ForeignAgent {
     /// may be later than all these: a known request is no later one.
     pub(super) fn is_latest(&self, now: Instant, request: &Request) -> bool {
         let host = request.home;
-        if self.handoffs.was_asked(request) {
+        if self.handoffs.remembered.was_asked(request) {
             return false;
         }
         // A configured association is the same for all home agents. A distributed key is valid for one of them.
@@ -667,7 +662,7 @@ impl ForeignAgent {
     /// one, earlier messages are none of this visit.
     pub(super) fn note_new(&mut self, pending: &Pending) {
         let request = &pending.request;
-        self.handoffs.note_asked(pending);
+        self.handoffs.remembered.note_asked(pending);
         let visitor = self.visitors.get_mut(&(request.home, request.home_agent));
         if let Some(visitor) = visitor.filter(|visitor| visitor.is_corrected) {
             (visitor.identification, visitor.is_corrected) = (request.identification, false);

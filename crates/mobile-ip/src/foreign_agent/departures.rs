@@ -91,7 +91,9 @@ impl ForeignAgent {
             self.acknowledge(now, (update, &proof), Status::ACCEPTED, tunnel, out);
             return Ok(());
         }
-        if ntp_distance(identification, last) <= 0 || self.handoffs.was_accepted(host, identification) {
+        if ntp_distance(identification, last) <= 0
+            || self.handoffs.remembered.was_accepted(host, identification)
+        {
             self.acknowledge(now, (update, &proof), Status::IDENTIFICATION, None, out);
             return Err(STALE_UPDATE);
         }
@@ -171,7 +173,7 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) {
         let host = visit.0;
-        self.handoffs.note_update(now, host, identification);
+        self.handoffs.remembered.note_update(now, host, identification);
         let before = self.handoffs.departures.remove(&visit);
         let arrival = self.handoffs.arrivals.remove(&visit).map(|arrival| arrival.sources);
         let named = self.end_claim(visit).or(arrival);

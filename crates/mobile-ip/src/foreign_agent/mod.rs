@@ -20,12 +20,12 @@
 //! registrations. A shorter `registration_lifetime` limits this time.
 
 mod arrivals;
-mod asked;
 mod buffer;
 mod classes;
 mod departures;
 mod keeping;
 mod keys;
+mod remembered;
 mod replies;
 mod requests;
 mod reverse;

@@ -33,7 +33,7 @@ impl ForeignAgent {
             return Err(HOME_AGENT_FAILED);
         }
         let Some(pending) = self.waiting.remove(asked) else { return Err(NOT_PENDING) };
-        self.handoffs.note_answered(&pending.request);
+        self.handoffs.remembered.note_answered(&pending.request);
         self.waiting.has_answered(now, pending.request.home_agent);
         let key = self.key_of(&pending, &reply);
         reply.strip();
@@ -48,7 +48,7 @@ impl ForeignAgent {
                 self.refused.count(NOT_ADMITTED);
                 return self.deny(now, &pending, code, out);
             }
-            self.handoffs.forget_updates(pending.request.home, pending.request.identification);
+            self.handoffs.remembered.forget_updates(pending.request.home, pending.request.identification);
             self.keep_key((now, lifetime), &pending, key, out);
             self.forget_older(&pending);
             self.arrived(now, &pending, lifetime, out);

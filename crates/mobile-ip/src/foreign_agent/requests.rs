@@ -198,7 +198,7 @@ impl ForeignAgent {
         let is_other = |other: &Pending| other.mac != pending.mac || self.is_changed_copy(other, pending);
         self.waiting.get(asked).is_some_and(is_other)
             || self.is_overtaken(pending)
-            || self.was_asked_by_another(pending)
+            || self.handoffs.remembered.was_asked_by_another(pending)
     }
 
     /// Returns whether a request is a changed copy of a waiting one with the same low half of the Identification, and no association

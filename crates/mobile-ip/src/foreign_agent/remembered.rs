@@ -1,15 +1,27 @@
 //! The messages of mobile nodes that a foreign agent remembers, so that another host on the link cannot repeat them with their
 //! authentication.
 
-use super::arrivals::{CLAIMS, Handoffs};
-use super::{ForeignAgent, SEEN};
+use super::SEEN;
 use crate::message::Request;
 use crate::pending::Pending;
+use std::collections::BTreeMap;
 use wire::{Instant, Ipv4Addr, Mac, ntp_distance};
+
+/// The largest number of mobile nodes of which requests, and of which Binding Updates are remembered (not from the draft).
+const HOSTS: usize = 1024;
+
+/// What a foreign agent remembers of the messages of mobile nodes, by home address; of at most [`HOSTS`] mobile nodes.
+#[derive(Debug, Default)]
+pub(super) struct Remembered {
+    /// The last authenticated requests. Another host on the link cannot repeat them, but for an unanswered last one.
+    asked: BTreeMap<Ipv4Addr, Asked>,
+    /// The last accepted Binding Updates.
+    updates: BTreeMap<Ipv4Addr, Updates>,
+}
 
 /// The last authenticated requests of a mobile node that were no replays.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+struct Asked {
     /// The Identification and the sender of each, in the order of arrival; at most [`SEEN`].
     requests: Vec<(u64, Mac)>,
     /// Whether a home agent has answered the last one.
@@ -21,7 +33,7 @@ pub(super) struct Asked {
 /// The last accepted Binding Updates of a mobile node. If its clock was ahead, they are later than its next requests, and another host
 /// could send them again after it has come back.
 #[derive(Debug, Default)]
-pub(super) struct Updates {
+struct Updates {
     /// The Identifications, in the order of arrival; at most [`SEEN`].
     accepted: Vec<u64>,
     /// Whether a request that was accepted later has an earlier Identification. Such mobile nodes are forgotten last.
@@ -32,15 +44,15 @@ pub(super) struct Updates {
 
 impl Asked {
     /// Returns whether another link address has sent this request.
-    pub(super) fn is_from_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
+    fn is_from_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
         self.requests.iter().any(|(known, from)| *known == request.identification && from != mac)
     }
 }
 
-impl Handoffs {
+impl Remembered {
     /// Records an authenticated request that is no replay.
     pub(super) fn note_asked(&mut self, Pending { mac, since, request, .. }: &Pending) {
-        if self.asked.len() >= CLAIMS
+        if self.asked.len() >= HOSTS
             && !self.asked.contains_key(&request.home)
             && let Some(oldest) = self.asked.iter().min_by_key(|(_, asked)| asked.last).map(|(host, _)| *host)
         {
@@ -59,7 +71,7 @@ impl Handoffs {
 
     /// Records that a Binding Update was accepted.
     pub(super) fn note_update(&mut self, now: Instant, host: Ipv4Addr, identification: u64) {
-        if self.updates.len() >= CLAIMS
+        if self.updates.len() >= HOSTS
             && !self.updates.contains_key(&host)
             && let Some(oldest) = self
                 .updates
@@ -109,13 +121,16 @@ impl Handoffs {
         let asked = self.asked.get(&request.home);
         asked.is_some_and(|asked| asked.requests.iter().any(|(known, _)| *known == request.identification))
     }
-}
 
-impl ForeignAgent {
+    /// Returns whether another link address has sent this authenticated request.
+    pub(super) fn is_from_another(&self, pending: &Pending) -> bool {
+        self.asked.get(&pending.request.home).is_some_and(|asked| asked.is_from_another(pending))
+    }
+
     /// Returns whether another link address has sent the same authenticated request before, and it was answered, or a later one is known.
     /// With nonces, a mobile node repeats an unanswered one without a change, also from a new link address.
     pub(super) fn was_asked_by_another(&self, pending: &Pending) -> bool {
-        let Some(asked) = self.handoffs.asked.get(&pending.request.home) else { return false };
+        let Some(asked) = self.asked.get(&pending.request.home) else { return false };
         let last = asked.requests.last().map(|(known, _)| *known);
         let may_repeat = !asked.is_answered && last == Some(pending.request.identification);
         !may_repeat && asked.is_from_another(pending)
