@@ -16,6 +16,7 @@
 //! have separate places. An accepted registration needs no claim: it names the previous agent itself.
 
 use super::departures::Departure;
+use super::keys::Proof;
 use super::remembered::Remembered;
 use super::special::SPECIALS;
 use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, has_named, of_host};
@@ -687,6 +688,25 @@ impl ForeignAgent {
             self.end_older_departures(now, claim.visit(host), claim.identification, out);
         }
         self.watch_tunnels(host, out);
+    }
+
+    /// Ends the claim of an authenticated mobile node, also one for another home agent, that it made before its message with this
+    /// Identification: it has left. Returns the agents that it has named.
+    pub(super) fn end_older_claim(
+        &mut self,
+        (host, proof): (Ipv4Addr, &Proof),
+        identification: u64,
+        out: &mut Outbox,
+    ) -> Option<Sources> {
+        let claim = self.handoffs.claims.get(&host).filter(|claim| claim.is_proven)?;
+        let is_older = ntp_distance(identification, claim.identification) > 0;
+        if !is_older || !proof.is_for(claim.visit(host)) {
+            return None;
+        }
+        let claim = self.handoffs.claims.remove(&host)?;
+        self.handoffs.rearm(host);
+        self.end_keeping_of_unaccepted(host, out);
+        Some(claim.sources)
     }
 
     /// Returns the state of smooth handoffs for the role's status.

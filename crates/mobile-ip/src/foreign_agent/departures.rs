@@ -176,7 +176,9 @@ impl ForeignAgent {
         self.handoffs.remembered.note_update(now, host, identification);
         let before = self.handoffs.departures.remove(&visit);
         let arrival = self.handoffs.arrivals.remove(&visit).map(|arrival| arrival.sources);
-        let named = self.end_claim(visit).or(arrival);
+        let claimed =
+            self.end_claim(visit).or_else(|| self.end_older_claim((host, proof), identification, out));
+        let named = claimed.or(arrival);
         let sources = named.or_else(|| before.as_ref().map(|before| before.sources.clone()));
         let flags = RequestFlags::default()
             .with(RequestFlags::MINIMAL, update.minimal)
