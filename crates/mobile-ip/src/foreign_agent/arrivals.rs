@@ -19,7 +19,7 @@ use super::departures::Departure;
 use super::keys::Proof;
 use super::remembered::Remembered;
 use super::special::SPECIALS;
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, has_named, of_host};
+use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, has_named, merged, of_host};
 use crate::limiter::{Doubling, Limiter, PerSecond};
 use crate::mark::HandoffEvent;
 use crate::message::{Between, Binding, PreviousAgent, Request, Update};
@@ -66,10 +66,6 @@ const UPDATES_TO: u32 = 64;
 /// The largest number of claims without a proof (not from the draft). The number of the others is limited by that of the
 /// associations and keys.
 const CLAIMS: usize = 1024;
-/// The largest number of agents whose tunnels may bring packets for one mobile node: the last ones that it has named (not
-/// from the draft).
-const SOURCES: usize = 4;
-
 /// A registered mobile node that came from another foreign agent.
 #[derive(Debug)]
 pub(super) struct Arrival {
@@ -130,18 +126,6 @@ enum Judged {
     IsHere(Visit, Mac),
     /// It is forwarded, because the mobile node has left.
     HasLeft(Visit),
-}
-
-/// Returns the first [`SOURCES`] agents whose time has not ended, each once.
-fn merged(now: Instant, all: impl Iterator<Item = (Ipv4Addr, Instant)>) -> Sources {
-    let mut sources = Sources::new();
-    for (agent, until) in all {
-        let is_known = sources.iter().any(|(other, _)| *other == agent);
-        if sources.len() < SOURCES && !is_known && now < until {
-            sources.push((agent, until));
-        }
-    }
-    sources
 }
 
 /// The state of smooth handoffs at one foreign agent.
@@ -705,7 +689,10 @@ impl ForeignAgent {
         }
         let claim = self.handoffs.claims.remove(&host)?;
         self.handoffs.rearm(host);
-        self.end_keeping_of_unaccepted(host, out);
+        let visit = claim.visit(host);
+        if !self.visitors.contains_key(&visit) && !self.handoffs.departures.contains_key(&visit) {
+            self.end_keeping(visit, out);
+        }
         Some(claim.sources)
     }
 

@@ -10,7 +10,9 @@
 
 use super::keeping::entry_of;
 use super::keys::Proof;
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_ADMITTED, Sources, Visit, has_named, has_own_address, of_host};
+use super::{
+    ForeignAgent, NOT_A_VISITOR, NOT_ADMITTED, Sources, Visit, has_named, has_own_address, merged, of_host,
+};
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
 use crate::message::{Acknowledge, Binding, BufferControl, RequestFlags, Status, Update, Warning};
@@ -173,12 +175,13 @@ impl ForeignAgent {
         out: &mut Outbox,
     ) {
         let host = visit.0;
-        self.handoffs.remembered.note_update(now, host, identification);
+        self.handoffs.remembered.note_update(now, visit, identification);
         let before = self.handoffs.departures.remove(&visit);
         let arrival = self.handoffs.arrivals.remove(&visit).map(|arrival| arrival.sources);
-        let claimed =
-            self.end_claim(visit).or_else(|| self.end_older_claim((host, proof), identification, out));
-        let named = claimed.or(arrival);
+        let claimed = self.end_claim(visit);
+        let older = self.end_older_claim((host, proof), identification, out);
+        let named = [older, claimed, arrival].into_iter().flatten();
+        let named = named.reduce(|a, b| merged(now, a.into_iter().chain(b)));
         let sources = named.or_else(|| before.as_ref().map(|before| before.sources.clone()));
         let flags = RequestFlags::default()
             .with(RequestFlags::MINIMAL, update.minimal)

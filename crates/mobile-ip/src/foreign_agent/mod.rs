@@ -106,6 +106,22 @@ fn has_named(sources: &[(Ipv4Addr, Instant)], now: Instant, entry: Ipv4Addr) -> 
     sources.iter().any(|(agent, until)| *agent == entry && now < *until)
 }
 
+/// The largest number of agents whose tunnels may bring packets for one mobile node: the last ones that it has named (not
+/// from the draft).
+const SOURCES: usize = 4;
+
+/// Returns the first [`SOURCES`] agents whose time has not ended, each once.
+fn merged(now: Instant, all: impl Iterator<Item = (Ipv4Addr, Instant)>) -> Sources {
+    let mut sources = Sources::new();
+    for (agent, until) in all {
+        let is_known = sources.iter().any(|(other, _)| *other == agent);
+        if sources.len() < SOURCES && !is_known && now < until {
+            sources.push((agent, until));
+        }
+    }
+    sources
+}
+
 /// The key of a visit: the home address of the mobile node, and the address of its home agent.
 type Visit = (Ipv4Addr, Ipv4Addr);
 

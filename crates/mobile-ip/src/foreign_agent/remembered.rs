@@ -1,7 +1,7 @@
 //! The messages of mobile nodes that a foreign agent remembers, so that another host on the link cannot repeat them with their
 //! authentication.
 
-use super::SEEN;
+use super::{SEEN, Visit};
 use crate::message::Request;
 use crate::pending::Pending;
 use std::collections::BTreeMap;
@@ -34,8 +34,8 @@ struct Asked {
 /// could send them again after it has come back.
 #[derive(Debug, Default)]
 struct Updates {
-    /// The Identifications, in the order of arrival; at most [`SEEN`].
-    accepted: Vec<u64>,
+    /// The home agent of the visit and the Identification of each, in the order of arrival; at most [`SEEN`].
+    accepted: Vec<(Ipv4Addr, u64)>,
     /// Whether a request that was accepted later has an earlier Identification. Such mobile nodes are forgotten last.
     is_ahead: bool,
     /// When the last one has arrived.
@@ -70,7 +70,7 @@ impl Remembered {
     }
 
     /// Records that a Binding Update was accepted.
-    pub(super) fn note_update(&mut self, now: Instant, host: Ipv4Addr, identification: u64) {
+    pub(super) fn note_update(&mut self, now: Instant, (host, home_agent): Visit, identification: u64) {
         if self.updates.len() >= HOSTS
             && !self.updates.contains_key(&host)
             && let Some(oldest) = self
@@ -84,25 +84,26 @@ impl Remembered {
         let known = self.updates.entry(host).or_default();
         known.last = now;
         if known.accepted.len() >= SEEN {
-            let is_earlier = |other: &u64| ntp_distance(*other, identification) <= 0;
+            let is_earlier = |other: &(Ipv4Addr, u64)| ntp_distance(other.1, identification) <= 0;
             known.accepted.remove(known.accepted.iter().position(is_earlier).unwrap_or(0));
         }
-        known.accepted.push(identification);
+        known.accepted.push((home_agent, identification));
     }
 
-    /// Forgets the Binding Updates that a request with this Identification, which was accepted, makes old ones.
-    pub(super) fn forget_updates(&mut self, host: Ipv4Addr, request: u64) {
-        let Some(known) = self.updates.get_mut(&host) else { return };
-        known.accepted.retain(|accepted| ntp_distance(*accepted, request) > 0);
-        known.is_ahead = true;
-        if known.accepted.is_empty() {
-            self.updates.remove(&host);
+    /// Notes that a request of a visit was accepted. Other home agents may have accepted it for another host: nothing is forgotten.
+    pub(super) fn note_accepted(&mut self, (host, home_agent): Visit, request: u64) {
+        if let Some(known) = self.updates.get_mut(&host) {
+            let is_later = |update: u64| ntp_distance(update, request) > 0;
+            known.is_ahead |=
+                known.accepted.iter().any(|(by, update)| *by == home_agent && is_later(*update));
         }
     }
 
     /// Returns whether a Binding Update with this Identification was accepted.
     pub(super) fn was_accepted(&self, host: Ipv4Addr, identification: u64) -> bool {
-        self.updates.get(&host).is_some_and(|known| known.accepted.contains(&identification))
+        self.updates
+            .get(&host)
+            .is_some_and(|known| known.accepted.iter().any(|(_, update)| *update == identification))
     }
 
     /// Records that a home agent has answered a request.

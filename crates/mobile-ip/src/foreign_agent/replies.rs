@@ -48,7 +48,8 @@ impl ForeignAgent {
                 self.refused.count(NOT_ADMITTED);
                 return self.deny(now, &pending, code, out);
             }
-            self.handoffs.remembered.forget_updates(pending.request.home, pending.request.identification);
+            let visit = (pending.request.home, pending.request.home_agent);
+            self.handoffs.remembered.note_accepted(visit, pending.request.identification);
             self.keep_key((now, lifetime), &pending, key, out);
             self.forget_older(&pending);
             self.arrived(now, &pending, lifetime, out);

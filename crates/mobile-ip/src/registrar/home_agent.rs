@@ -74,8 +74,8 @@ impl Registrar {
     }
 
     /// Notes that the wait for the reply has ended, although the request is not repeated now.
-    pub(crate) const fn wait_in_vain(&mut self) {
-        self.attempts += 1;
+    pub(crate) fn wait_in_vain(&mut self) {
+        self.attempts = self.attempts.max(2);
     }
 
     /// Gives up the end of a binding of another home agent, because this one denies the request.

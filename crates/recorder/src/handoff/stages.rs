@@ -529,11 +529,20 @@ impl<'a> HandoffAnalysis<'a> {
         }
         let Some(sent) = sent else { return stages };
         self.wait(latest(&stages).or(Some(begun)), &sent, next, &mut stages);
-        // A segment that was sent before the path was ready has waited for it, for example in a buffer.
+        // A segment that was sent before the path was ready has waited for it, if the crossover sent it afterwards: it was in a buffer.
         let is_between = |ready: &Boundary| ready.0 > sent.0 && ready.0 < next.arrival.at;
-        let begin = latest(&stages).filter(is_between).unwrap_or(sent);
+        let waited = switch.is_some_and(|switch| self.left_after(switch, next));
+        let begin = latest(&stages).filter(|ready| waited && is_between(ready)).unwrap_or(sent);
         first_byte(begin, next, &mut stages);
         stages
+    }
+
+    /// Returns whether the host that switched the path sent the packet that ends the outage after the switch.
+    fn left_after(&self, switch: &Record, next: &Next<'_>) -> bool {
+        let id = next.arrival.packet;
+        let sends =
+            |r: &Record| r.host == switch.host && matches!(&r.what, What::Sent(_, packet) if packet.id == id);
+        self.first(switch.at, next.arrival.at, sends).is_some()
     }
 
     /// Assigns the causes of a hole after its first stages: the wait of the sender, and the transit of the packet that

@@ -135,10 +135,7 @@ impl HandoffAnalysis<'_> {
         stages: &mut Vec<Owner>,
     ) {
         if let Some(lost) = self.lost_between(&begin, end.0, limit, next) {
-            let stage = if self.is_unknown_to_agent(lost) { Stage::Registration } else { Stage::Link };
-            let lost = self.last_loss(lost, next.flow.to.host);
-            add(stages, stage, [Some(begin), Some(lost.clone())]);
-            begin = lost;
+            begin = self.losses(begin, lost, next, stages);
         }
         if begin.0 > end.0 {
             return;
@@ -153,6 +150,29 @@ impl HandoffAnalysis<'_> {
         if sent.is_some() {
             add(stages, Stage::FirstByte, [Some(begin), Some(end)]);
         }
+    }
+
+    /// Assigns the time from `begin` until the loss `last`: of losses in a row, to the link, or to the registration if an agent did not
+    /// know it. Returns the last loss as the begin of the next part.
+    fn losses(
+        &self,
+        mut begin: Boundary,
+        last: &PacketEvent,
+        next: &Next<'_>,
+        stages: &mut Vec<Owner>,
+    ) -> Boundary {
+        let within = |lost: &&PacketEvent| lost.recorded > begin.0 && lost.recorded < last.recorded;
+        let mut all: Vec<&PacketEvent> = next.packets.lost.iter().filter(within).collect();
+        all.push(last);
+        all.sort_by_key(|lost| lost.recorded);
+        let rows = all.chunk_by(|a, b| self.is_unknown_to_agent(a) == self.is_unknown_to_agent(b));
+        for lost in rows.filter_map(<[_]>::last) {
+            let stage = if self.is_unknown_to_agent(lost) { Stage::Registration } else { Stage::Link };
+            let end = self.last_loss(lost, next.flow.to.host);
+            add(stages, stage, [Some(begin), Some(end.clone())]);
+            begin = end;
+        }
+        begin
     }
 
     /// Returns the last loss of a datagram until `limit`. The datagram was sent after `begin`, or passed the host of
