@@ -185,10 +185,8 @@ fn what_an_agent_does_not_know_is_no_loss_of_the_link() {
         run(&[("moves = []", r#"moves = [{ at = "6s", to = "b" }]"#)], &[("host = \"b\"", "6.02s", "6.07s")]);
     let report = crate::report::text(&outcome);
     let parts = parts_of(&outcome, 0);
-    let (_, _, _, unknown) =
-        parts.iter().find(|part| part.1 == "restart of b").unwrap_or_else(|| panic!("{report}"));
-    assert!(*unknown > 900, "{report}");
-    let named: Vec<_> = parts.iter().map(|(stage, begins, ends, _)| (*stage, *begins, *ends)).collect();
-    assert!(named.contains(&("link", "crash of b", "restart of b")), "{report}");
-    assert!(named.contains(&("registration", "restart of b", "last_loss")), "{report}");
+    let unknown = parts.iter().find(|part| (part.0, part.2) == ("registration", "last_loss"));
+    assert!(unknown.is_some_and(|part| part.3 > 900), "{parts:?} {report}");
+    let links: u64 = parts.iter().filter(|part| part.0 == "link").map(|part| part.3).sum();
+    assert!((50..100).contains(&links), "the tuning and the crash: {parts:?} {report}");
 }
