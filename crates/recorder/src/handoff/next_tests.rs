@@ -190,3 +190,44 @@ fn what_an_agent_does_not_know_is_no_loss_of_the_link() {
     let links: u64 = parts.iter().filter(|part| part.0 == "link").map(|part| part.3).sum();
     assert!((50..100).contains(&links), "the tuning and the crash: {parts:?} {report}");
 }
+
+/// The mobile node returns home. The first datagrams in the home cell are lost there. Meanwhile the previous agent drops those that were
+/// sent to it before: they say nothing about the home cell.
+#[test]
+fn losses_on_the_earlier_path_do_not_divide_those_on_the_new_one() {
+    let slow = "ends = [\"core\", \"a\"]\nrate = \"100Mb/s\"\ndelay = ";
+    let outcome = run(
+        &[
+            ("moves = []", r#"moves = [{ at = "6s", to = "home" }]"#),
+            (&format!("{slow}\"1ms\""), &format!("{slow}\"100ms\"")),
+        ],
+        &[],
+    );
+    let cut = outcome.handoffs[0].cut;
+    let arrivals = outcome.flows[0].arrivals.iter().filter(|arrival| arrival.at > cut);
+    let lost: Vec<_> = arrivals.take(4).map(|arrival| arrival.packet).collect();
+    let mut records = outcome.records.clone();
+    records.retain(|record| !matches!(&record.what, What::AppReceived(packet) if lost.contains(packet)));
+    for record in records.iter_mut().filter(|record| record.at > cut) {
+        record.what = match &record.what {
+            What::Received(iface, packet)
+                if record.host == outcome.handoffs[0].host && lost.contains(&packet.id) =>
+            {
+                What::Lost(*iface, packet.id, "link_error".into())
+            }
+            What::Lost(iface, packet, why) if why == "receiver_left_cell" => {
+                What::Dropped(*iface, *packet, "not_a_visitor".into())
+            }
+            what => what.clone(),
+        };
+    }
+    let lossy = Outcome::new(outcome.plan.clone(), outcome.backend, records, None);
+    let expected = [
+        ("link", "tune", "up", 5),
+        ("detection", "link_up", "agent_heard", 0),
+        ("registration", "request_sent", "binding_removed", 0),
+        ("link", "path_switched", "last_loss", 76),
+        ("first byte", "app_sent", "app_received", 20),
+    ];
+    assert_eq!(parts_of(&lossy, 0), expected, "{}", crate::report::text(&lossy));
+}

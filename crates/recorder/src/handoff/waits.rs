@@ -134,9 +134,8 @@ impl HandoffAnalysis<'_> {
         next: &Next<'_>,
         stages: &mut Vec<Owner>,
     ) {
-        if let Some(lost) = self.lost_between(&begin, end.0, limit, next) {
-            begin = self.losses(begin, lost, next, stages);
-        }
+        let lost = self.lost_between(&begin, end.0, limit, next);
+        begin = self.losses(begin, lost, next, stages);
         if begin.0 > end.0 {
             return;
         }
@@ -152,20 +151,17 @@ impl HandoffAnalysis<'_> {
         }
     }
 
-    /// Assigns the time from `begin` until the loss `last`: of losses in a row, to the link, or to the registration if an agent did not
-    /// know it. Returns the last loss as the begin of the next part.
+    /// Assigns the time from `begin` until the last of these losses: of losses in a row, to the link, or to the registration if an
+    /// agent did not know it. Returns the last loss as the begin of the next part, or `begin` without losses.
     fn losses(
         &self,
         mut begin: Boundary,
-        last: &PacketEvent,
+        mut lost: Vec<&PacketEvent>,
         next: &Next<'_>,
         stages: &mut Vec<Owner>,
     ) -> Boundary {
-        let within = |lost: &&PacketEvent| lost.recorded > begin.0 && lost.recorded < last.recorded;
-        let mut all: Vec<&PacketEvent> = next.packets.lost.iter().filter(within).collect();
-        all.push(last);
-        all.sort_by_key(|lost| lost.recorded);
-        let rows = all.chunk_by(|a, b| self.is_unknown_to_agent(a) == self.is_unknown_to_agent(b));
+        lost.sort_by_key(|lost| lost.recorded);
+        let rows = lost.chunk_by(|a, b| self.is_unknown_to_agent(a) == self.is_unknown_to_agent(b));
         for lost in rows.filter_map(<[_]>::last) {
             let stage = if self.is_unknown_to_agent(lost) { Stage::Registration } else { Stage::Link };
             let end = self.last_loss(lost, next.flow.to.host);
@@ -175,15 +171,16 @@ impl HandoffAnalysis<'_> {
         begin
     }
 
-    /// Returns the last loss of a datagram until `limit`. The datagram was sent after `begin`, or passed the host of
-    /// `begin` after it. If it was lost after `end`, it was sent before `end`.
+    /// Returns the losses of datagrams until `limit`. Each datagram was sent after `begin`, or passed the host of `begin` after it:
+    /// one that was still on the earlier path says nothing about the path since `begin`. If it was lost after `end`, it was sent
+    /// before `end`. Returns none for streams.
     fn lost_between<'p>(
         &self,
         begin: &Boundary,
         end: Instant,
         limit: Instant,
         next: &Next<'p>,
-    ) -> Option<&'p PacketEvent> {
+    ) -> Vec<&'p PacketEvent> {
         let passed = |lost: &&PacketEvent| {
             let came = |r: &Record| matches!(&r.what, What::Received(_, packet) if packet.id == lost.packet);
             let is_later = lost.at > begin.0 && lost.at <= limit && (lost.at <= end || lost.sent < end);
@@ -191,7 +188,7 @@ impl HandoffAnalysis<'_> {
                 && (lost.sent >= begin.0
                     || self.first(begin.0, lost.at, |r| r.host == begin.1 && came(r)).is_some())
         };
-        next.packets.lost.iter().rfind(passed).filter(|_| !next.packets.is_stream)
+        if next.packets.is_stream { Vec::new() } else { next.packets.lost.iter().filter(passed).collect() }
     }
 
     /// Returns when the first datagram was sent that was on its way at `end`: the one that ends the outage, or one
