@@ -8,7 +8,6 @@ import random
 import socket
 import struct
 import sys
-import time
 
 from bench import NOBODY, Daemon, Link, during, icmp_errors, ip, mac, many, one_of_many
 
@@ -22,7 +21,7 @@ raw = {}
 for address in (PEER, OTHER):
     raw[address] = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)
     raw[address].bind((address, 0))
-    raw[address].settimeout(0.3)
+    raw[address].settimeout(3)
 
 TABLE = []
 for value in range(256):
@@ -53,11 +52,11 @@ def send(data, src=PEER):
     return lambda: raw[src].sendto(data, (SERVER, 0))
 
 
-def heard(src, kind):
-    """Returns the content of the first chunk of this type that arrives."""
+def heard(src, kind, port=OWN_PORT):
+    """Returns the content of the first chunk of this type that arrives at this port of the address."""
     while True:
         data = raw[src].recv(4000)[20:]
-        if data[12] == kind:
+        if data[12] == kind and struct.unpack("!H", data[2:4])[0] == port:
             return data[16 : 12 + struct.unpack("!H", data[14:16])[0]]
 
 
@@ -74,6 +73,14 @@ def opening(tag=TAG):
     return chunk(INIT, struct.pack("!IIHHI", tag, 65536, 10, 10, TSN) + EXTENSIONS)
 
 
+def cookie_of(answer):
+    """Returns the cookie of an INIT ACK (RFC 9260, section 3.3.3)."""
+    at = 16
+    while struct.unpack("!H", answer[at : at + 2])[0] != 7:
+        at += struct.unpack("!H", answer[at + 2 : at + 4])[0] + 3 & ~3
+    return answer[at + 4 : at + struct.unpack("!H", answer[at + 2 : at + 4])[0]]
+
+
 # For comparison: an association opens, and the daemon's state changes.
 peers, cookie = 0, b""
 
@@ -82,11 +89,7 @@ def handshake():
     global peers, cookie
     send(packet(0, opening()))()
     answer = heard(PEER, INIT_ACK)
-    peers = struct.unpack("!I", answer[:4])[0]
-    at = 16
-    while struct.unpack("!H", answer[at : at + 2])[0] != 7:
-        at += struct.unpack("!H", answer[at + 2 : at + 4])[0] + 3 & ~3
-    cookie = answer[at + 4 : at + struct.unpack("!H", answer[at + 2 : at + 4])[0]]
+    peers, cookie = struct.unpack("!I", answer[:4])[0], cookie_of(answer)
     send(packet(peers, chunk(COOKIE_ECHO, cookie)))()
     heard(PEER, COOKIE_ACK)
 
@@ -152,17 +155,15 @@ daemon.flood("icmp-errors-about-it", disbelieved, icmp_errors(SERVER, 132, PORT,
 
 
 def newcomer():
-    """Returns whether another host opens an association: its INIT is answered, and its cookie too."""
+    """Returns whether another host opens an association: its INIT is answered, and its cookie too. It waits for each answer as long
+    as a host that repeats its INIT (section 16: RTO.Initial)."""
+    raw[OTHER].settimeout(1)
     try:
         send(packet(0, opening(tag=77), port=9100), OTHER)()
-        answer = heard(OTHER, INIT_ACK)
-        at = 16
-        while struct.unpack("!H", answer[at : at + 2])[0] != 7:
-            at += struct.unpack("!H", answer[at + 2 : at + 4])[0] + 3 & ~3
-        echoed = answer[at + 4 : at + struct.unpack("!H", answer[at + 2 : at + 4])[0]]
+        answer = heard(OTHER, INIT_ACK, port=9100)
         tag = struct.unpack("!I", answer[:4])[0]
-        send(packet(tag, chunk(COOKIE_ECHO, echoed), port=9100), OTHER)()
-        heard(OTHER, COOKIE_ACK)
+        send(packet(tag, chunk(COOKIE_ECHO, cookie_of(answer)), port=9100), OTHER)()
+        heard(OTHER, COOKIE_ACK, port=9100)
         send(packet(tag, chunk(ABORT), port=9100), OTHER)()
         return True
     except socket.timeout:
