@@ -140,10 +140,16 @@ class Daemon:
         return client.makefile("rb").readline()
 
     def look(self):
-        """Returns the daemon's state, and its counts by reason. Refusals of a role are also drops, so the larger number is used."""
+        """Returns the daemon's state, and its counts by reason."""
+        return self.look_whole()[:2]
+
+    def look_whole(self):
+        """Returns the state, the counts, and the number of all drops, also of those with ignored reasons. Refusals of a role are also
+        drops, so the larger number is used."""
         status = json.loads(self.ask(b'{"do":{"verb":"status"}}'))["ok"]
         status.pop("clock", None)  # the time
         status.pop("data_path", None)  # the number of frames
+        drops = sum(status.get("drops", {}).values())
         counts = {}
 
         def take(value, name):
@@ -171,18 +177,19 @@ class Daemon:
                 return [take(inner, name) for inner in value]
             return {key: take(inner, key) for key, inner in value.items()} if isinstance(value, dict) else value
 
-        return take(status, ""), counts
+        return take(status, ""), counts, drops
 
     def settled(self):
-        """Returns the state and the counts after the last change."""
-        last = self.look()
-        for _ in range(40):
+        """Returns the state and the counts after the last change. A slow daemon is still busy with the frames of a flood, also with those
+        whose drops are ignored."""
+        last = self.look_whole()
+        for _ in range(200):
             time.sleep(0.05)
-            now = self.look()
+            now = self.look_whole()
             if now == last:
                 break
             last = now
-        return last
+        return last[:2]
 
     def attack(self, name, act, stores=False):
         """Runs an attack, and prints the new counts and whether the state is unchanged. `stores`: the daemon should store a

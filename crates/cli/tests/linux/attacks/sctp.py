@@ -172,7 +172,8 @@ def newcomer():
 
 flood = lambda: of_many(lambda number: packet(0, opening(tag=number + 1)))
 print("a-newcomer-in-the-flood", during(flood, air, SERVER_LINK, newcomer), flush=True)
-# It still answers its peer.
+# It still answers its peer, after the frames that have waited for it.
+daemon.settled()
 send(packet(peers, chunk(HEARTBEAT, parameter(1, b"question"))))()
 print("alive", "answered" if heard(PEER, 5)[4:] == b"question" else "another")
 daemon.attack("abort", send(packet(peers, chunk(ABORT))))
