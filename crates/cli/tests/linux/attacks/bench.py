@@ -229,7 +229,7 @@ def pour(frames, link, to, burst=500):
             time.sleep(0.01)
 
 
-def during(frames, link, to, ask, tries=12):
+def during(frames, link, to, ask, tries=6):
     """Returns whether an honest host, which repeats its request, gets an answer during a flood. The flood has about 3000 frames
     per second: it tests the work of the daemon per frame, and not the speed of the machine."""
     over = threading.Event()

@@ -21,7 +21,7 @@ raw = {}
 for address in (PEER, OTHER):
     raw[address] = socket.socket(socket.AF_INET, socket.SOCK_RAW, 132)
     raw[address].bind((address, 0))
-    raw[address].settimeout(3)
+    raw[address].settimeout(0.3)
 
 TABLE = []
 for value in range(256):
@@ -155,9 +155,7 @@ daemon.flood("icmp-errors-about-it", disbelieved, icmp_errors(SERVER, 132, PORT,
 
 
 def newcomer():
-    """Returns whether another host opens an association: its INIT is answered, and its cookie too. It waits for each answer as long
-    as a host that repeats its INIT (section 16: RTO.Initial)."""
-    raw[OTHER].settimeout(1)
+    """Returns whether another host opens an association: its INIT is answered, and its cookie too."""
     try:
         send(packet(0, opening(tag=77), port=9100), OTHER)()
         answer = heard(OTHER, INIT_ACK, port=9100)
