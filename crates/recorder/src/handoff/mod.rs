@@ -12,6 +12,7 @@ mod fault;
 mod hole;
 mod latency;
 mod links;
+mod losses;
 mod moves;
 mod one;
 mod recovery;
@@ -91,6 +92,8 @@ mod due_tests;
 mod fault_tests;
 #[cfg(test)]
 mod hole_tests;
+#[cfg(test)]
+mod losses_tests;
 #[cfg(test)]
 mod next_tests;
 #[cfg(test)]

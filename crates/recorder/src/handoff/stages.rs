@@ -7,22 +7,12 @@ use super::experience::{Outage, Owner};
 use super::links::NOT_UP;
 use super::route::{Departure, Switched};
 use crate::faults::{Boundary, Fault, NOT_ENDED};
-use crate::flow::{Arrival, Flow, PacketEvent, Packets};
+use crate::flow::{Arrival, Flow, Packets};
 use node::{Span, Stage};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
 use wire::{Duration, Iface, Instant, PacketId};
-
-/// The reasons for which an agent of Mobile IP drops a packet of a mobile node that is not registered where the packet is.
-const UNKNOWN_TO_AGENT: [&str; 6] = [
-    "not_a_visitor",
-    "not_the_previous_agent",
-    "registration_not_accepted",
-    "early_packet_limit",
-    "forwarding_loop",
-    "returned_by_care_of_address",
-];
 
 impl<'a> HandoffAnalysis<'a> {
     /// Returns the causes of the outage from `cut` to `to`. At `to`, the arrival `next` ends the outage, or the next
@@ -192,32 +182,6 @@ impl<'a> HandoffAnalysis<'a> {
             self.source(back, end, limit, next, &mut stages);
         }
         stages
-    }
-
-    /// Returns the record of a loss, or `None` if there is none.
-    pub(super) fn lost_at(&self, lost: &PacketEvent) -> Option<&'a Record> {
-        self.first(lost.recorded, lost.recorded, |r| match &r.what {
-            What::Lost(_, id, _) | What::Dropped(_, id, _) => *id == lost.packet,
-            _ => false,
-        })
-    }
-
-    /// Returns whether an agent of Mobile IP dropped the packet, because it did not know the registration of its destination.
-    pub(super) fn is_unknown_to_agent(&self, lost: &PacketEvent) -> bool {
-        let record = self.lost_at(lost);
-        record.is_some_and(
-            |r| matches!(&r.what, What::Dropped(_, _, why) if UNKNOWN_TO_AGENT.contains(&&**why)),
-        )
-    }
-
-    /// Returns a loss as the end event of a stage, at the host that lost the packet if that is known. The event is
-    /// named `too_big` if the packet was too big for a link, otherwise `last_loss`.
-    pub(super) fn last_loss(&self, lost: &PacketEvent, host: HostId) -> Boundary {
-        let record = self.lost_at(lost);
-        let is_too_big =
-            record.is_some_and(|r| matches!(&r.what, What::Dropped(_, _, why) if why == "too_big"));
-        let name = if is_too_big { "too_big" } else { "last_loss" };
-        (lost.recorded, record.map_or(host, |r| r.host), name.to_owned())
     }
 
     /// Returns the stages of one handoff in their order, the record that switched the path, and whether there is a

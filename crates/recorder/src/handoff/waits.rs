@@ -6,9 +6,9 @@ use super::experience::Owner;
 use super::route::Route;
 use super::stages::{Next, add};
 use crate::faults::Boundary;
-use crate::flow::{End, Flow, PacketEvent, Packets};
+use crate::flow::{End, Flow, Packets};
 use node::{Span, Stage};
-use trace::{Record, What};
+use trace::Record;
 use wire::Instant;
 
 impl HandoffAnalysis<'_> {
@@ -124,8 +124,7 @@ impl HandoffAnalysis<'_> {
     }
 
     /// Assigns the time from `begin` until `end`, in which no data came from the source. If datagrams of the source
-    /// that were sent before `end` were lost until `limit`, the link is the cause until the last loss, or the registration if an agent
-    /// did not know it. For the rest, the source is the cause until it sends a datagram that is on its way at `end`.
+    /// that were sent before `end` were lost until `limit`, the cause until the last loss is what lost them. For the rest, the source is the cause until it sends a datagram that is on its way at `end`.
     pub(super) fn source(
         &self,
         mut begin: Boundary,
@@ -135,7 +134,7 @@ impl HandoffAnalysis<'_> {
         stages: &mut Vec<Owner>,
     ) {
         let lost = self.lost_between(&begin, end.0, limit, next);
-        begin = self.losses(begin, lost, next, stages);
+        begin = self.losses(begin, end.0, lost, next, stages);
         if begin.0 > end.0 {
             return;
         }
@@ -149,46 +148,6 @@ impl HandoffAnalysis<'_> {
         if sent.is_some() {
             add(stages, Stage::FirstByte, [Some(begin), Some(end)]);
         }
-    }
-
-    /// Assigns the time from `begin` until the last of these losses: of losses in a row, to the link, or to the registration if an
-    /// agent did not know it. Returns the last loss as the begin of the next part, or `begin` without losses.
-    fn losses(
-        &self,
-        mut begin: Boundary,
-        mut lost: Vec<&PacketEvent>,
-        next: &Next<'_>,
-        stages: &mut Vec<Owner>,
-    ) -> Boundary {
-        lost.sort_by_key(|lost| lost.recorded);
-        let rows = lost.chunk_by(|a, b| self.is_unknown_to_agent(a) == self.is_unknown_to_agent(b));
-        for lost in rows.filter_map(<[_]>::last) {
-            let stage = if self.is_unknown_to_agent(lost) { Stage::Registration } else { Stage::Link };
-            let end = self.last_loss(lost, next.flow.to.host);
-            add(stages, stage, [Some(begin), Some(end.clone())]);
-            begin = end;
-        }
-        begin
-    }
-
-    /// Returns the losses of datagrams until `limit`. Each datagram was sent after `begin`, or passed the host of `begin` after it:
-    /// one that was still on the earlier path says nothing about the path since `begin`. If it was lost after `end`, it was sent
-    /// before `end`. Returns none for streams.
-    fn lost_between<'p>(
-        &self,
-        begin: &Boundary,
-        end: Instant,
-        limit: Instant,
-        next: &Next<'p>,
-    ) -> Vec<&'p PacketEvent> {
-        let passed = |lost: &&PacketEvent| {
-            let came = |r: &Record| matches!(&r.what, What::Received(_, packet) if packet.id == lost.packet);
-            let is_later = lost.at > begin.0 && lost.at <= limit && (lost.at <= end || lost.sent < end);
-            is_later
-                && (lost.sent >= begin.0
-                    || self.first(begin.0, lost.at, |r| r.host == begin.1 && came(r)).is_some())
-        };
-        if next.packets.is_stream { Vec::new() } else { next.packets.lost.iter().filter(passed).collect() }
     }
 
     /// Returns when the first datagram was sent that was on its way at `end`: the one that ends the outage, or one

@@ -1,0 +1,79 @@
+//! Tests of the parts of an outage in which datagrams were lost: an event of the scenario that lost them has a name.
+
+use super::hole_tests::{SOURCE, run};
+use super::parts_tests::{UPWARD, parts_of};
+
+const MOVE: (&str, &str) = ("moves = []", r#"moves = [{ at = "6s", to = "b" }]"#);
+const SPARSE: &str = r#"{ kind = "apps/constant-rate", to = "mobile:7000", rate = 2, size = 200, start = "3.3s", stop = "12s" }"#;
+
+/// The path is ready at 6.01 s, but an event loses the datagrams until 8 s: at the wire to the home agent, at the home agent, on
+/// the wire to the new agent, at a router, at both ends of the air.
+#[test]
+fn an_event_that_lost_datagrams_after_a_move_has_a_name() {
+    let none: &[(&str, &str)] = &[];
+    let rows = [
+        (none, ("wire = \"far\"", "5.9s"), ("cut of wire far", "restore of wire far")),
+        (none, ("host = \"home\"", "5.9s"), ("crash of home", "last_loss")),
+        (none, ("wire = \"to-b\"", "6.01s"), ("cut of wire to-b", "restore of wire to-b")),
+        (none, ("host = \"core\"", "6.01s"), ("crash of core", "restart of core")),
+        (&UPWARD, ("wire = \"to-b\"", "5.9s"), ("cut of wire to-b", "restore of wire to-b")),
+        (&UPWARD, ("wire = \"inet\"", "6.01s"), ("cut of wire inet", "restore of wire inet")),
+    ];
+    for (flow, (place, from), (begins, ends)) in rows {
+        let outcome = run(&[flow, &[MOVE]].concat(), &[(place, from, "8s")]);
+        let report = crate::report::text(&outcome);
+        let parts = parts_of(&outcome, 0);
+        let event = parts.iter().filter(|part| (part.1, part.2) == (begins, ends)).map(|part| part.3);
+        assert!(event.sum::<u64>() > 1_940, "{place}: {report}");
+        // The last stages before the event, and the transit of a datagram after it.
+        let rest = parts.iter().filter(|part| part.1 != begins).map(|part| part.3);
+        assert!(rest.sum::<u64>() < 150, "{place}: {report}");
+    }
+}
+
+/// The cell is cut until the mobile node has lost its agent.
+#[test]
+fn a_cut_cell_has_a_name_until_the_next_handoff() {
+    let outcome = run(&[MOVE], &[("cell = 3", "6.01s", "8s")]);
+    let parts = parts_of(&outcome, 0);
+    let is_cut = |part: &&(_, &str, _, u64)| part.1 == "cut of cell 3" && (980..=1_000).contains(&part.3);
+    assert_eq!(parts.iter().filter(is_cut).count(), 1, "{}", crate::report::text(&outcome));
+}
+
+/// A source sends each 500 ms. It had nothing to send until a wire was cut at 6.25 s, and from the end of the cut at 8.2 s until 8.3 s.
+#[test]
+fn a_pause_of_the_source_before_and_after_an_event_belongs_to_the_source() {
+    let outcome = run(&[MOVE, (SOURCE, SPARSE)], &[("wire = \"to-b\"", "6.25s", "8.2s")]);
+    let expected = [
+        ("link", "tune", "up", 5),
+        ("detection", "link_up", "agent_heard", 0),
+        ("registration", "request_sent", "care_of_learnt", 4),
+        ("traffic", "care_of_learnt", "cut of wire to-b", 239),
+        ("link", "cut of wire to-b", "restore of wire to-b", 1_950),
+        ("traffic", "restore of wire to-b", "app_sent", 100),
+        ("first byte", "app_sent", "app_received", 45),
+    ];
+    assert_eq!(parts_of(&outcome, 0), expected, "{}", crate::report::text(&outcome));
+}
+
+/// A wire is cut until 13 s. The mobile node leaves it at 8 s. Datagrams that were sent to it before are not lost at home.
+#[test]
+fn an_event_that_outlasts_the_losses_ends_with_the_last_one() {
+    let moves = r#"moves = [{ at = "6s", to = "b" }, { at = "8s", to = "home" }]"#;
+    let outcome = run(&[("moves = []", moves)], &[("wire = \"to-b\"", "6.01s", "13s")]);
+    let parts = parts_of(&outcome, 0);
+    let report = crate::report::text(&outcome);
+    assert_eq!(parts.get(3), Some(&("link", "cut of wire to-b", "last_loss", 1_989)), "{report}");
+    assert_eq!(parts.get(4), Some(&("link", "tune", "up", 5)), "{report}");
+}
+
+/// A datagram left the home agent before the cell is cut, and is lost there.
+#[test]
+fn a_datagram_on_its_way_travels_until_the_event() {
+    let no_forwarding = ("smooth_handoff = true", "smooth_handoff = false");
+    let outcome = run(&[MOVE, no_forwarding], &[("cell = 3", "6.03s", "8s")]);
+    let parts = parts_of(&outcome, 0);
+    let report = crate::report::text(&outcome);
+    assert_eq!(parts.get(3), Some(&("first byte", "binding_changed", "cut of cell 3", 1)), "{report}");
+    assert_eq!(parts.get(4), Some(&("link", "cut of cell 3", "last_loss", 992)), "{report}");
+}
