@@ -464,12 +464,15 @@ impl<'a> HandoffAnalysis<'a> {
         // before the cut. For example, two mobile nodes at home are on one link.
         let crossed = crossed && switch.is_none_or(passes);
         let left = if crossed { out } else { self.sent(next) };
-        if let Some(left) = left.as_ref().filter(|_| !crossed) {
-            self.wait(latest(&stages), left, next, &mut stages);
-        }
-        if let Some(left) = left {
+        let Some(left) = left else { return stages };
+        if crossed {
             first_byte(left, next, &mut stages);
+            return stages;
         }
+        self.wait(latest(&stages), &left, next, &mut stages);
+        let ready = latest(&stages).filter(|ready| (left.0..next.arrival.at).contains(&ready.0));
+        let kept = ready.and_then(|ready| self.kept(ready, next, &mut stages));
+        first_byte(kept.unwrap_or(left), next, &mut stages);
         stages
     }
 
@@ -493,10 +496,14 @@ impl<'a> HandoffAnalysis<'a> {
         }
         let Some(sent) = sent else { return stages };
         self.wait(latest(&stages).or(Some(begun)), &sent, next, &mut stages);
-        // A segment that was sent before the path was ready has waited for it, if the crossover sent it afterwards: it was in a buffer.
+        // A segment that was sent before the path was ready has waited for it in the buffer of a node.
         let is_between = |ready: &Boundary| ready.0 > sent.0 && ready.0 < next.arrival.at;
-        let waited = switch.is_some_and(|switch| self.left_after(switch, next));
-        let begin = latest(&stages).filter(|ready| waited && is_between(ready)).unwrap_or(sent);
+        let ready = latest(&stages).filter(is_between);
+        let begin = match (ready, switch) {
+            (Some(ready), Some(switch)) if self.left_after(switch, next) => ready,
+            (Some(ready), None) => self.kept(ready, next, &mut stages).unwrap_or(sent),
+            _ => sent,
+        };
         first_byte(begin, next, &mut stages);
         stages
     }

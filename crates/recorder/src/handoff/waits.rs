@@ -1,17 +1,18 @@
 //! The parts of an outage in which data could reach the host: a sender waits for its source, for its transport, or for
-//! the route to the other end of the flow.
+//! the route to the other end of the flow, or a node keeps the data until the host asks for them.
 
 use super::analysis::{HandoffAnalysis, is_registered, named};
 use super::experience::Owner;
 use super::route::Route;
 use super::stages::{Next, add};
 use crate::faults::Boundary;
-use crate::flow::{End, Flow, Packets};
+use crate::flow::{Arrival, End, Flow, Packets};
 use node::{Span, Stage};
-use trace::Record;
-use wire::Instant;
+use std::collections::BTreeSet;
+use trace::{HostId, Record, What};
+use wire::{Instant, Packet};
 
-impl HandoffAnalysis<'_> {
+impl<'a> HandoffAnalysis<'a> {
     /// Adds the part in which the sender of a flow waited for the route to the other end, a mobile node that moved
     /// too: it lasts until the packet that ends the outage could take the route. Returns the end of this part, or
     /// `back` if the route was ready at `back` already.
@@ -169,5 +170,38 @@ impl HandoffAnalysis<'_> {
         let other = sendings.iter().find(is_on_its_way).map(|sending| sending.at);
         let own = self.sent(next).map(|sent| sent.0).filter(|sent| *sent < end);
         own.into_iter().chain(other).min()
+    }
+
+    /// Returns the begin of the transit of a packet that a node had kept, on a path that has led to the mobile node before. At `ready`, the
+    /// mobile node had a link again. If the mobile node then asked for a registration, the node has waited for that. Returns `None` if no
+    /// node had kept the packet at one of these instants.
+    pub(super) fn kept(&self, ready: Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) -> Option<Boundary> {
+        let (since, host) = (self.sent(next)?.0, next.flow.to.host);
+        let asks = |r: &&Record| {
+            let begins = Some(Span::Begins(Stage::Registration));
+            r.host == host && matches!(&r.what, What::Marked(mark) if mark.span == begins)
+        };
+        let asked = || self.between(ready.0, next.arrival.at).iter().filter(asks);
+        let Some(sent) = asked().find_map(|asked| self.kept_at(asked.at, since, next.arrival)) else {
+            return self.kept_at(ready.0, since, next.arrival).map(|_| ready);
+        };
+        let sent = (sent.at, sent.host, "kept_sent".to_owned());
+        add(stages, Stage::Registration, [named(asked().next()), Some(sent.clone())]);
+        Some(sent)
+    }
+
+    /// Returns the record with which a node sent the packet of `arrival` that it had received from `since` on, and before `at`.
+    fn kept_at(&self, at: Instant, since: Instant, arrival: Arrival) -> Option<&'a Record> {
+        let is_it = |packet: &Packet| packet.id == arrival.packet;
+        let is_received = |r: &&Record| matches!(&r.what, What::Received(_, packet) if is_it(packet));
+        let before = self.between(since, at).iter().filter(|r| r.at < at);
+        let mut nodes: BTreeSet<HostId> = before.filter(is_received).map(|r| r.host).collect();
+        self.between(at, arrival.at).iter().find(|r| {
+            // A node that receives the packet again has not kept it.
+            if is_received(r) {
+                nodes.remove(&r.host);
+            }
+            nodes.contains(&r.host) && matches!(&r.what, What::Sent(_, packet) if is_it(packet))
+        })
     }
 }
