@@ -52,12 +52,7 @@ impl Asked {
 impl Remembered {
     /// Records an authenticated request that is no replay.
     pub(super) fn note_asked(&mut self, Pending { mac, since, request, .. }: &Pending) {
-        if self.asked.len() >= HOSTS
-            && !self.asked.contains_key(&request.home)
-            && let Some(oldest) = self.asked.iter().min_by_key(|(_, asked)| asked.last).map(|(host, _)| *host)
-        {
-            self.asked.remove(&oldest);
-        }
+        make_room(&mut self.asked, request.home, |asked| asked.last);
         let asked = self.asked.entry(request.home).or_default();
         asked.last = *since;
         // One from the future counts until its time has come: an earlier one is forgotten first.
@@ -71,16 +66,7 @@ impl Remembered {
 
     /// Records that a Binding Update was accepted.
     pub(super) fn note_update(&mut self, now: Instant, (host, home_agent): Visit, identification: u64) {
-        if self.updates.len() >= HOSTS
-            && !self.updates.contains_key(&host)
-            && let Some(oldest) = self
-                .updates
-                .iter()
-                .min_by_key(|(_, known)| (known.is_ahead, known.last))
-                .map(|(host, _)| *host)
-        {
-            self.updates.remove(&oldest);
-        }
+        make_room(&mut self.updates, host, |known| (known.is_ahead, known.last));
         let known = self.updates.entry(host).or_default();
         known.last = now;
         if known.accepted.len() >= SEEN {
@@ -136,4 +122,13 @@ impl Remembered {
         let may_repeat = !asked.is_answered && last == Some(pending.request.identification);
         !may_repeat && asked.is_from_another(pending)
     }
+}
+
+/// Forgets the mobile node with the lowest `rank` if the table is full and does not have `host`.
+fn make_room<V, R: Ord>(table: &mut BTreeMap<Ipv4Addr, V>, host: Ipv4Addr, rank: impl Fn(&V) -> R) {
+    if table.len() < HOSTS || table.contains_key(&host) {
+        return;
+    }
+    let lowest = table.iter().min_by_key(|(_, known)| rank(known)).map(|(host, _)| *host);
+    lowest.map(|host| table.remove(&host));
 }
