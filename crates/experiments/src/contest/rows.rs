@@ -2,12 +2,15 @@
 
 use super::carry_out::{Comparison, NOT_ON_LINUX};
 use super::course::Leg;
-use super::measure::{METRICS, Metric, OUTAGE, OWNERS};
+use super::measure::{METRICS, Metric, OUTAGE, OWNERS, STALL};
 use super::runs::{runs, values};
 use crate::reproduce::Results;
 use crate::stats::Summary;
 use draw::Csv;
 use recorder::run::Backend;
+
+/// What a row of stalls says if the application received no new data until the run ended.
+pub(super) const LOWER_BOUND: &str = "a lower bound: the stall lasted until the run ended";
 
 /// One metric of one protocol with one move and workload, on one backend.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,7 +31,8 @@ pub struct Row {
     pub n: usize,
     /// The number of invalid repetitions. They are not in `n`.
     pub invalid: usize,
-    /// The reason why there is no value, or why the median outage is infinite. `None` if there is no such reason.
+    /// The reason why there is no value, why the median outage is infinite, or why the stall is only a lower bound. `None` if there is
+    /// no such reason.
     pub why_not: Option<String>,
 }
 
@@ -67,12 +71,15 @@ pub fn rows(comparison: &Comparison) -> Vec<Row> {
 }
 
 fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Row {
-    let values = values(results, leg, row.metric.name);
-    row.median = Summary::of(&values);
-    row.n = values.len();
+    let samples = values(results, leg, row.metric.name);
+    row.median = Summary::of(&samples);
+    row.n = samples.len();
     row.invalid = runs(results, leg).filter(|measured| !measured.is_valid()).count();
-    let lost = row.metric == OUTAGE && row.median.is_some_and(|median| median.median.is_infinite());
-    if lost {
+    let outages = values(results, leg, OUTAGE.name);
+    let never_ends = Summary::of(&outages).is_some_and(|outage| outage.median.is_infinite());
+    if never_ends && row.metric == STALL && row.median.is_some() {
+        row.why_not = Some(LOWER_BOUND.to_owned());
+    } else if never_ends && row.metric == OUTAGE {
         row.why_not = Some(
             never
                 .unwrap_or("after the move, the application received no new data until the run ended")
@@ -86,7 +93,7 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
     row
 }
 
-/// Returns all rows as CSV. An infinite value is `inf`.
+/// Returns all rows as CSV. An infinite value is `inf`. Of a stall that is only a lower bound, `why_not` says so.
 pub fn csv(comparison: &Comparison) -> String {
     let mut csv = Csv::default();
     csv.row([

@@ -3,6 +3,7 @@
 use super::carry_out::points;
 use super::course::{Leg, Mover, course};
 use super::measure::{EXCHANGE, GOODPUT, LOST, OUTAGE, OWNERS, SIGNALLING, STALL, STATE, measure};
+use super::rows::LOWER_BOUND;
 use super::*;
 use crate::reproduce::{Check, How, Measured, Point, Results, Samples, Validity};
 use recorder::run::{Backend, simulate};
@@ -367,6 +368,21 @@ fn a_leg_is_repeated_until_its_interval_is_narrow() {
     assert!(counts.iter().any(|n| *n < 40), "what is narrow is not repeated for nothing: {counts:?}");
     let said = text(&comparison);
     assert!(said.contains("10, 20 or 40 runs of each leg") && !said.contains("linux:"), "{said}");
+}
+
+/// Mobile IP never recovers, Cellular IP does. All three forms of the comparison mark only the stall of Mobile IP.
+#[test]
+fn a_stall_until_the_run_ended_is_a_lower_bound() {
+    let mut comparison = made_up([(f64::INFINITY, 100.0); 2], &Validity::Valid);
+    for (_, measured) in comparison.backends.iter_mut().flat_map(|results| &mut results.rows) {
+        measured.as_mut().unwrap().samples.insert(STALL.name, vec![700.0]);
+    }
+    let stalls: Vec<Row> = rows(&comparison).into_iter().filter(|row| row.metric == STALL).collect();
+    assert!(stalls.iter().all(|row| row.why_not.is_some() == (row.protocol == "mobile-ip")), "{stalls:?}");
+    assert_eq!(stalls.iter().filter(|row| row.why_not.is_some()).count(), 8);
+    assert_eq!(csv(&comparison).matches(LOWER_BOUND).count(), 8);
+    assert_eq!(json(&comparison).to_string().matches(LOWER_BOUND).count(), 8);
+    assert_eq!(text(&comparison).matches(">700").count(), 8);
 }
 
 #[test]

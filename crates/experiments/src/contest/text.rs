@@ -4,9 +4,9 @@ use super::agreement::{Both, Claim};
 use super::carry_out::{Comparison, NOT_ON_LINUX, Repeat, is_narrow};
 use super::course::{Leg, Move, Workload};
 use super::judge::{Broken, verdicts};
-use super::measure::{HANDOFF, METRICS, Metric, OUTAGE, OWNERS, STALL};
+use super::measure::{HANDOFF, METRICS, Metric, OUTAGE, OWNERS};
 use super::pairs::{pair, pairs};
-use super::rows::{Row, rows};
+use super::rows::{LOWER_BOUND, Row, rows};
 use super::runs::values;
 use crate::agree::{self, Agreement, Report};
 use crate::reproduce::invalid;
@@ -324,9 +324,9 @@ fn table(
 }
 
 fn cell(of: &dyn Fn(&Metric) -> Option<Row>, metric: &Metric) -> String {
-    let Some(median) = of(metric).and_then(|row| row.median) else { return "-".to_owned() };
-    let never = of(&OUTAGE).and_then(|row| row.median).is_some_and(|median| median.median.is_infinite());
-    let more = if never && metric.name == STALL.name { ">" } else { "" };
+    let Some(row) = of(metric) else { return "-".to_owned() };
+    let Some(median) = row.median else { return "-".to_owned() };
+    let more = if row.why_not.as_deref() == Some(LOWER_BOUND) { ">" } else { "" };
     format!("{more}{}", median.text(metric.digits))
 }
 
