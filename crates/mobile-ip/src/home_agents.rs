@@ -130,3 +130,24 @@ impl HomeAgents {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Denials name more addresses than the node remembers: it forgets the first ones, and none that is configured.
+    #[test]
+    fn the_last_found_home_agents_are_remembered() {
+        let key = "000102030405060708090a0b0c0d0e0f";
+        let peer: Peer = toml::from_str(&format!("address = '10.1.0.2'\nspi = 256\nkey = '{key}'")).unwrap();
+        let mut home_agents = HomeAgents::new("10.1.0.7/16".parse().unwrap(), &peer, &[]);
+        let found = |last: usize| Ipv4Addr::new(10, 1, 1, last as u8);
+        for last in 0..FOUND + 2 {
+            home_agents.learn(found(last));
+        }
+        let known: Vec<usize> = (0..FOUND + 2).filter(|last| home_agents.has(found(*last))).collect();
+        assert_eq!(known, (2..FOUND + 2).collect::<Vec<_>>());
+        assert!(home_agents.has(peer.address) && home_agents.select(found(2)));
+        assert!(!home_agents.select(found(1)), "without an association");
+    }
+}

@@ -309,8 +309,8 @@ fn a_home_agent_that_is_not_in_use_shows_the_home_link_too() {
     let mut walker = Walker::new(Movement::Lcs);
     walker.walk(&[(0, "A"), (2500, "home2"), (2600, "home")]);
     walker.in_use = Some(AGENTS[2].1);
-    let situation_after = walker.decide(Instant::from_millis(3000), Occurrence::AgentLost);
-    assert_eq!(situation_after, "home: agent_lost");
+    let decision = walker.decide(Instant::from_millis(3000), Occurrence::AgentLost);
+    assert_eq!(decision, "home: agent_lost");
 }
 
 #[test]
