@@ -2,8 +2,8 @@
 
 use super::analysis::HandoffAnalysis;
 use super::experience::Owner;
-use super::stages::{Next, add};
-use crate::faults::{Boundary, Fault};
+use super::stages::{Next, add, divide};
+use crate::faults::{Boundary, Fault, NOT_ENDED};
 use crate::flow::PacketEvent;
 use node::Stage;
 use trace::{HostId, Record, What};
@@ -19,69 +19,76 @@ const UNKNOWN_TO_AGENT: [&str; 6] = [
     "returned_by_care_of_address",
 ];
 
-/// What lost a datagram.
-#[derive(Clone, Copy)]
-enum Loser<'f> {
-    /// An agent of Mobile IP that did not know the registration of the destination.
-    Agent,
-    /// An event of the scenario.
-    Fault(&'f Fault<'f>),
-    /// A link or a node, for another reason.
-    Link,
-}
-
-impl Loser<'_> {
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Agent, Self::Agent) | (Self::Link, Self::Link) => true,
-            (Self::Fault(one), Self::Fault(other)) => std::ptr::eq(*one, *other),
-            _ => false,
-        }
-    }
-}
-
 impl<'a> HandoffAnalysis<'a> {
-    /// Assigns the time from `begin` until the last of these losses of datagrams that were sent before `end`. Losses in a row with one
-    /// cause are one part: the registration if an agent did not know it, otherwise the link, with the event of the scenario that lost
-    /// them. Returns the end of the last part as the begin of the next one, or `begin` without losses.
+    /// Assigns the time from `begin` until the last of these losses of datagrams that were sent before `end`; the outage ends at
+    /// `limit`. Losses in a row with one cause are one part: the registration if an agent did not know it, otherwise the link. Returns the
+    /// end of the last part as the begin of the next one, or `begin` without losses.
     pub(super) fn losses(
         &self,
         mut begin: Boundary,
-        end: Instant,
+        [end, limit]: [Instant; 2],
         mut lost: Vec<&PacketEvent>,
         next: &Next<'_>,
         stages: &mut Vec<Owner>,
     ) -> Boundary {
         lost.sort_by_key(|lost| lost.recorded);
-        let faults = if lost.is_empty() { Vec::new() } else { self.links.faults(begin.0, Instant::NEVER) };
-        let by_loser: Vec<_> = lost.into_iter().map(|lost| (self.lost_by(lost, &faults), lost)).collect();
-        let mut rows = by_loser.chunk_by(|(one, _), (other, _)| one.is(other)).peekable();
+        let by_cause: Vec<_> = lost.into_iter().map(|lost| (self.is_unknown_to_agent(lost), lost)).collect();
+        let mut rows = by_cause.chunk_by(|a, b| a.0 == b.0).peekable();
         while let Some(row) = rows.next() {
-            let ([(loser, first), ..], [.., (_, last)]) = (row, row) else { continue };
-            let until = rows.peek().and_then(|row| row.first()).map_or(end, |(_, lost)| lost.at);
+            let [.., (is_unknown, last)] = row else { continue };
             let last = self.last_loss(last, next.flow.to.host);
-            begin = match loser {
-                Loser::Agent => part(Stage::Registration, [begin, last], stages),
-                Loser::Link => part(Stage::Link, [begin, last], stages),
-                Loser::Fault(fault) => {
-                    // Afterwards the flow may use a path that the event does not change.
-                    let ended = Some(&fault.edges[1]).filter(|ended| ended.0 <= until.max(last.0));
-                    let sent = (first.sent, next.flow.from.host, "app_sent".to_owned());
-                    let begin = until_event([begin, sent], &fault.edges[0], stages);
-                    part(Stage::Link, [begin, ended.cloned().unwrap_or(last)], stages)
-                }
-            };
+            if *is_unknown {
+                add(stages, Stage::Registration, [Some(begin), Some(last.clone())]);
+                begin = last;
+                continue;
+            }
+            let until = rows.peek().and_then(|row| row.first()).map_or(end, |(_, lost)| lost.at);
+            let lost: Vec<&PacketEvent> = row.iter().map(|(_, lost)| *lost).collect();
+            begin = self.lost_on_links(begin, last, [until, limit], &lost, next, stages);
         }
         begin
     }
 
-    /// Returns what lost a datagram. Of several events, it is the first one.
-    fn lost_by<'f>(&self, lost: &PacketEvent, faults: &'f [Fault<'f>]) -> Loser<'f> {
-        if self.is_unknown_to_agent(lost) {
-            return Loser::Agent;
+    /// Assigns the time from `begin` until the last of these losses on links and at nodes. If crashes, stops or cuts caused some of
+    /// them, the time of these events has their names, also until they end, but not after `until`: afterwards, the flow may use a path
+    /// that the event does not change. Before them, the source may have had nothing to send.
+    fn lost_on_links(
+        &self,
+        begin: Boundary,
+        last: Boundary,
+        [until, limit]: [Instant; 2],
+        lost: &[&PacketEvent],
+        next: &Next<'_>,
+        stages: &mut Vec<Owner>,
+    ) -> Boundary {
+        let records: Vec<&Record> = lost.iter().filter_map(|lost| self.lost_at(lost)).collect();
+        let mut faults = self.links.faults(begin.0, Instant::NEVER);
+        faults.retain(|fault| {
+            fault.begun() < limit && records.iter().any(|record| self.is_lost_by(record, fault))
+        });
+        let is_over = |fault: &&Fault<'_>| fault.ended() <= until.max(last.0).min(limit);
+        let ended = faults.iter().filter(is_over).map(|fault| fault.edges[1].clone());
+        let end = ended.fold(last.clone(), |end, ended| if ended.0 < end.0 { end } else { ended });
+        let mut begin = begin;
+        let sent = lost.iter().map(|lost| lost.sent).min();
+        if let Some((gone, sent)) = faults.first().map(|fault| &fault.edges[0]).zip(sent) {
+            let sent = (sent, next.flow.from.host, "app_sent".to_owned());
+            let sent = if sent.0 < gone.0 { sent } else { gone.clone() };
+            if sent.0 > begin.0 {
+                add(stages, Stage::Traffic, [Some(begin), Some(sent.clone())]);
+                begin = sent;
+            }
         }
-        let by = |record: &Record| faults.iter().find(|fault| self.is_lost_by(record, fault));
-        self.lost_at(lost).and_then(by).map_or(Loser::Link, Loser::Fault)
+        let edges = |fault: &Fault<'_>| {
+            let [gone, ended] = fault.edges.clone();
+            let last = if last.0 <= limit { last.clone() } else { (limit, ended.1, NOT_ENDED.to_owned()) };
+            [gone, if is_over(&fault) { ended } else { last }]
+        };
+        let edges: Vec<_> = faults.iter().map(edges).collect();
+        let mut whole = Vec::new();
+        add(&mut whole, Stage::Link, [Some(begin), Some(end.clone())]);
+        stages.extend(whole.into_iter().flat_map(|link| divide(link, &edges)));
+        end
     }
 
     /// Returns the losses of datagrams until `limit`. Each datagram was sent after `begin`, or passed the host of `begin` after it:
@@ -129,21 +136,4 @@ impl<'a> HandoffAnalysis<'a> {
         let name = if is_too_big { "too_big" } else { "last_loss" };
         (lost.recorded, record.map_or(host, |r| r.host), name.to_owned())
     }
-}
-
-/// Adds the time from `begin` until an event that lost a datagram: the source had nothing to send until it sent this datagram at
-/// `sent`, and then the datagram travelled. Returns the begin of the next part: the event, or `begin` if the event was earlier.
-fn until_event([begin, sent]: [Boundary; 2], event: &Boundary, stages: &mut Vec<Owner>) -> Boundary {
-    if event.0 <= begin.0 {
-        return (begin.0, event.1, event.2.clone());
-    }
-    let sent = if sent.0 < event.0 { sent } else { event.clone() };
-    let begin = if sent.0 > begin.0 { part(Stage::Traffic, [begin, sent], stages) } else { begin };
-    part(Stage::FirstByte, [begin, event.clone()], stages)
-}
-
-/// Adds a part, and returns its end.
-fn part(stage: Stage, [begin, end]: [Boundary; 2], stages: &mut Vec<Owner>) -> Boundary {
-    add(stages, stage, [Some(begin), Some(end.clone())]);
-    end
 }

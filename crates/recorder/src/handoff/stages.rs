@@ -693,7 +693,7 @@ fn split(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
 
 /// Divides a part: each time of `away` within the part becomes a separate part with the cause link. Returns all parts
 /// in the order of time.
-fn divide(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
+pub(super) fn divide(owner: Owner, away: &[[Boundary; 2]]) -> Vec<Owner> {
     let mut parts = Vec::new();
     let mut rest = owner;
     for [gone, back] in away {

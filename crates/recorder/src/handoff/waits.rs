@@ -125,7 +125,8 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Assigns the time from `begin` until `end`, in which no data came from the source. If datagrams of the source
-    /// that were sent before `end` were lost until `limit`, the cause until the last loss is what lost them. For the rest, the source is the cause until it sends a datagram that is on its way at `end`.
+    /// that were sent before `end` were lost until `limit`, the cause until the last loss is what lost them. For the rest, the source is
+    /// the cause until it sends a datagram that is on its way at `end`.
     pub(super) fn source(
         &self,
         mut begin: Boundary,
@@ -135,7 +136,7 @@ impl<'a> HandoffAnalysis<'a> {
         stages: &mut Vec<Owner>,
     ) {
         let lost = self.lost_between(&begin, end.0, limit, next);
-        begin = self.losses(begin, end.0, lost, next, stages);
+        begin = self.losses(begin, [end.0, limit], lost, next, stages);
         if begin.0 > end.0 {
             return;
         }
@@ -173,8 +174,8 @@ impl<'a> HandoffAnalysis<'a> {
     }
 
     /// Returns the begin of the transit of a packet that a node had kept, on a path that has led to the mobile node before. At `ready`, the
-    /// mobile node had a link again. If the mobile node then asked for a registration, the node has waited for that. Returns `None` if no
-    /// node had kept the packet at one of these instants.
+    /// mobile node had a link again. If a node kept it when the mobile node then asked for a registration, the packet has waited for that: it
+    /// left when this node sent it. Returns `None` if no node kept the packet at `ready`, or when the mobile node asked.
     pub(super) fn kept(&self, ready: Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) -> Option<Boundary> {
         let (since, host) = (self.sent(next)?.0, next.flow.to.host);
         let asks = |r: &&Record| {
@@ -182,7 +183,7 @@ impl<'a> HandoffAnalysis<'a> {
             r.host == host && matches!(&r.what, What::Marked(mark) if mark.span == begins)
         };
         let asked = || self.between(ready.0, next.arrival.at).iter().filter(asks);
-        let Some(sent) = asked().find_map(|asked| self.kept_at(asked.at, since, next.arrival)) else {
+        let Some(sent) = asked().rev().find_map(|asked| self.kept_at(asked.at, since, next.arrival)) else {
             return self.kept_at(ready.0, since, next.arrival).map(|_| ready);
         };
         let sent = (sent.at, sent.host, "kept_sent".to_owned());
