@@ -44,7 +44,7 @@ impl<'a> HandoffAnalysis<'a> {
             }
             let until = rows.peek().and_then(|row| row.first()).map_or(end, |(_, lost)| lost.at);
             let lost: Vec<&PacketEvent> = row.iter().map(|(_, lost)| *lost).collect();
-            begin = self.lost_on_links(begin, last, [until, limit], &lost, next, stages);
+            begin = self.lost_on_links(begin, &last, [until, limit], &lost, next, stages);
         }
         begin
     }
@@ -55,7 +55,7 @@ impl<'a> HandoffAnalysis<'a> {
     fn lost_on_links(
         &self,
         begin: Boundary,
-        last: Boundary,
+        last: &Boundary,
         [until, limit]: [Instant; 2],
         lost: &[&PacketEvent],
         next: &Next<'_>,
@@ -87,7 +87,16 @@ impl<'a> HandoffAnalysis<'a> {
         let edges: Vec<_> = faults.iter().map(edges).collect();
         let mut whole = Vec::new();
         add(&mut whole, Stage::Link, [Some(begin), Some(end.clone())]);
-        stages.extend(whole.into_iter().flat_map(|link| divide(link, &edges)));
+        let mut parts: Vec<Owner> = whole.into_iter().flat_map(|link| divide(link, &edges)).collect();
+        for part in &mut parts {
+            let is_event = edges.iter().any(|[gone, ended]| gone.0 <= part.from && part.to <= ended.0);
+            let is_lost = lost.iter().any(|lost| lost.sent < part.to && lost.at >= part.from);
+            // Between two events, no datagram was on its way.
+            if !is_event && !is_lost {
+                part.stage = Some(Stage::Traffic);
+            }
+        }
+        stages.extend(parts);
         end
     }
 

@@ -96,6 +96,23 @@ fn of_two_events_the_earlier_one_has_its_time() {
     assert_no_traffic(&run(&[&UPWARD[..], &[MOVE]].concat(), &crash));
 }
 
+/// A source sends each second. Between two cuts it had nothing to send.
+#[test]
+fn a_pause_of_the_source_between_two_events_belongs_to_the_source() {
+    let each_second = SPARSE.replace("rate = 2", "rate = 1").replace("3.3s", "3.7s");
+    let cuts = [("wire = \"inet\"", "6.65s", "6.9s"), ("wire = \"far\"", "7.6s", "7.9s")];
+    let outcome = run(&[MOVE, (SOURCE, &*each_second)], &cuts);
+    let expected = [
+        ("traffic", "care_of_learnt", "cut of wire inet", 639),
+        ("link", "cut of wire inet", "restore of wire inet", 250),
+        ("traffic", "restore of wire inet", "cut of wire far", 700),
+        ("link", "cut of wire far", "restore of wire far", 300),
+        ("traffic", "restore of wire far", "app_sent", 800),
+        ("first byte", "app_sent", "app_received", 83),
+    ];
+    assert_eq!(parts_of(&outcome, 0)[3..], expected, "{}", crate::report::text(&outcome));
+}
+
 /// Random losses before a cut wire, and on another path, do not hide it.
 #[test]
 fn random_losses_hide_no_event() {

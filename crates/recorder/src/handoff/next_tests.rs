@@ -213,6 +213,21 @@ fn kept_packets_wait_for_a_node_that_returns() {
     }
 }
 
+/// A router waits for an answer to ARP after three cut wires, while the mobile node repeats its request. The packet does not need the answer.
+#[test]
+fn what_waits_for_a_neighbor_does_not_wait_for_the_registration() {
+    let moves = r#"moves = [{ at = "6s", to = "b" }]"#;
+    let cuts = [
+        ("wire = \"to-b\"", "6.01s", "7s"),
+        ("wire = \"far\"", "6.9s", "8s"),
+        ("wire = \"inet\"", "7.9s", "9s"),
+    ];
+    let outcome = run(&[("moves = []", moves)], &cuts);
+    let report = crate::report::text(&outcome);
+    let parts = parts_of(&outcome, 0);
+    assert!(!parts.iter().any(|part| part.0 == "unexplained" || part.2 == "kept_sent"), "{report}");
+}
+
 /// The new agent crashes 10 ms after the move, and has forgotten the mobile node afterwards: it drops what the previous agent forwards.
 /// The link is up.
 #[test]

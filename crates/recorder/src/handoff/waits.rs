@@ -7,6 +7,7 @@ use super::route::Route;
 use super::stages::{Next, add};
 use crate::faults::Boundary;
 use crate::flow::{Arrival, End, Flow, Packets};
+use mobile_ip::mark::FOREIGN_AGENT;
 use node::{Span, Stage};
 use std::collections::BTreeSet;
 use trace::{HostId, Record, What};
@@ -173,36 +174,50 @@ impl<'a> HandoffAnalysis<'a> {
         own.into_iter().chain(other).min()
     }
 
-    /// Returns the begin of the transit of a packet that a node had kept, on a path that has led to the mobile node before. At `ready`, the
-    /// mobile node had a link again. If a node kept it when the mobile node then asked for a registration, the packet has waited for that: it
-    /// left when this node sent it. Returns `None` if no node kept the packet at `ready`, or when the mobile node asked.
+    /// Returns the begin of the transit of a packet that a foreign agent had kept, on a path that has led to the mobile node before. At
+    /// `ready`, the mobile node had a link again. If the agent kept the packet when the mobile node then asked for a registration, the
+    /// packet has waited for that: it left when the agent sent it. Returns `None` if no agent kept the packet at `ready`, or when the mobile
+    /// node asked.
     pub(super) fn kept(&self, ready: Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) -> Option<Boundary> {
         let (since, host) = (self.sent(next)?.0, next.flow.to.host);
+        // Any other node can keep a packet too, while it waits for an answer to ARP.
+        let is_agents = |r: &&Record| matches!(&r.what, What::Marked(mark) if mark.role == FOREIGN_AGENT);
+        let changed = self.routes_to(host, Instant::ZERO, next.arrival.at).filter(is_agents);
+        let agents: BTreeSet<HostId> = changed.map(|r| r.host).collect();
         let asks = |r: &&Record| {
             let begins = Some(Span::Begins(Stage::Registration));
             r.host == host && matches!(&r.what, What::Marked(mark) if mark.span == begins)
         };
         let asked = || self.between(ready.0, next.arrival.at).iter().filter(asks);
-        let Some(sent) = asked().rev().find_map(|asked| self.kept_at(asked.at, since, next.arrival)) else {
-            return self.kept_at(ready.0, since, next.arrival).map(|_| ready);
+        let kept_at = |at| self.kept_at(at, (since, &agents), next.arrival);
+        let Some(sent) = asked().rev().find_map(|asked| kept_at(asked.at)) else {
+            return kept_at(ready.0).map(|_| ready);
         };
         let sent = (sent.at, sent.host, "kept_sent".to_owned());
-        add(stages, Stage::Registration, [named(asked().next()), Some(sent.clone())]);
+        let begins = named(asked().next()).filter(|asked| asked.0 == ready.0).unwrap_or(ready);
+        add(stages, Stage::Registration, [Some(begins), Some(sent.clone())]);
         Some(sent)
     }
 
-    /// Returns the record with which a node sent the packet of `arrival` that it had received from `since` on, and before `at`.
-    fn kept_at(&self, at: Instant, since: Instant, arrival: Arrival) -> Option<&'a Record> {
+    /// Returns the record with which one of these agents sent the packet of `arrival` that it had received from `since` on, and before `at`.
+    fn kept_at(
+        &self,
+        at: Instant,
+        (since, agents): (Instant, &BTreeSet<HostId>),
+        arrival: Arrival,
+    ) -> Option<&'a Record> {
         let is_it = |packet: &Packet| packet.id == arrival.packet;
-        let is_received = |r: &&Record| matches!(&r.what, What::Received(_, packet) if is_it(packet));
+        let is_received = |r: &&Record| {
+            agents.contains(&r.host) && matches!(&r.what, What::Received(_, packet) if is_it(packet))
+        };
         let before = self.between(since, at).iter().filter(|r| r.at < at);
-        let mut nodes: BTreeSet<HostId> = before.filter(is_received).map(|r| r.host).collect();
+        let mut keepers: BTreeSet<HostId> = before.filter(is_received).map(|r| r.host).collect();
         self.between(at, arrival.at).iter().find(|r| {
-            // A node that receives the packet again has not kept it.
+            // An agent that receives the packet again has not kept it.
             if is_received(r) {
-                nodes.remove(&r.host);
+                keepers.remove(&r.host);
             }
-            nodes.contains(&r.host) && matches!(&r.what, What::Sent(_, packet) if is_it(packet))
+            keepers.contains(&r.host) && matches!(&r.what, What::Sent(_, packet) if is_it(packet))
         })
     }
 }
