@@ -6,7 +6,7 @@ use super::pairs;
 use super::rows::{Row, rows};
 use serde_json::{Value, json as object};
 
-/// Returns the comparison as one JSON object. An infinite value is null; for an outage, `why_not` has the reason. Of a
+/// Returns the comparison as one JSON object. An infinite value is null; for an outage, `why_not` has the reason. For a
 /// stall that is only a lower bound, `why_not` says so.
 pub fn json(comparison: &Comparison) -> Value {
     let finite = |value: Option<f64>| value.filter(|value| value.is_finite());

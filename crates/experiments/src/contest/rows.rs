@@ -9,8 +9,8 @@ use crate::stats::Summary;
 use draw::Csv;
 use recorder::run::Backend;
 
-/// What a row of stalls says if the application received no new data until the run ended.
-pub(super) const LOWER_BOUND: &str = "a lower bound: the stall lasted until the run ended";
+/// What a row of stalls says if the median outage is infinite: half of the runs or more ended in the stall.
+pub(super) const LOWER_BOUND: &str = "a lower bound: the median outage lasted until the run ended";
 
 /// One metric of one protocol with one move and workload, on one backend.
 #[derive(Clone, PartialEq, Debug)]
@@ -75,11 +75,11 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
     row.median = Summary::of(&samples);
     row.n = samples.len();
     row.invalid = runs(results, leg).filter(|measured| !measured.is_valid()).count();
-    let outages = values(results, leg, OUTAGE.name);
-    let never_ends = Summary::of(&outages).is_some_and(|outage| outage.median.is_infinite());
-    if never_ends && row.metric == STALL && row.median.is_some() {
+    let outage = || Summary::of(&values(results, leg, OUTAGE.name));
+    let never_ends = || outage().is_some_and(|outage| outage.median.is_infinite());
+    if row.metric == STALL && row.median.is_some() && never_ends() {
         row.why_not = Some(LOWER_BOUND.to_owned());
-    } else if never_ends && row.metric == OUTAGE {
+    } else if row.metric == OUTAGE && never_ends() {
         row.why_not = Some(
             never
                 .unwrap_or("after the move, the application received no new data until the run ended")
@@ -93,7 +93,7 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
     row
 }
 
-/// Returns all rows as CSV. An infinite value is `inf`. Of a stall that is only a lower bound, `why_not` says so.
+/// Returns all rows as CSV. An infinite value is `inf`. For a stall that is only a lower bound, `why_not` says so.
 pub fn csv(comparison: &Comparison) -> String {
     let mut csv = Csv::default();
     csv.row([

@@ -51,7 +51,7 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Assigns the time from `begin` until the last of these losses on links and at nodes. If crashes, stops or cuts caused some of
     /// them, the time of these events has their names, also until they end, but not after `until`: afterwards, the flow may use a path
-    /// that the event does not change. Before them, the source may have had nothing to send.
+    /// that the event does not change. Around them, the source may have had nothing to send. Returns the end of the last part.
     fn lost_on_links(
         &self,
         begin: Boundary,
@@ -62,42 +62,46 @@ impl<'a> HandoffAnalysis<'a> {
         stages: &mut Vec<Owner>,
     ) -> Boundary {
         let records: Vec<&Record> = lost.iter().filter_map(|lost| self.lost_at(lost)).collect();
-        let mut faults = self.links.faults(begin.0, Instant::NEVER);
+        let mut faults = self.links.faults(begin.0, limit);
         faults.retain(|fault| {
             fault.begun() < limit && records.iter().any(|record| self.is_lost_by(record, fault))
         });
-        let is_over = |fault: &&Fault<'_>| fault.ended() <= until.max(last.0).min(limit);
-        let ended = faults.iter().filter(is_over).map(|fault| fault.edges[1].clone());
-        let end = ended.fold(last.clone(), |end, ended| if ended.0 < end.0 { end } else { ended });
-        let mut begin = begin;
-        let sent = lost.iter().map(|lost| lost.sent).min();
-        if let Some((gone, sent)) = faults.first().map(|fault| &fault.edges[0]).zip(sent) {
-            let sent = (sent, next.flow.from.host, "app_sent".to_owned());
-            let sent = if sent.0 < gone.0 { sent } else { gone.clone() };
-            if sent.0 > begin.0 {
-                add(stages, Stage::Traffic, [Some(begin), Some(sent.clone())]);
-                begin = sent;
-            }
-        }
-        let edges = |fault: &Fault<'_>| {
-            let [gone, ended] = fault.edges.clone();
-            let last = if last.0 <= limit { last.clone() } else { (limit, ended.1, NOT_ENDED.to_owned()) };
-            [gone, if is_over(&fault) { ended } else { last }]
-        };
-        let edges: Vec<_> = faults.iter().map(edges).collect();
+        let is_over = |fault: &&Fault<'_>| !fault.lasts() && fault.ended() <= until.max(last.0);
+        let events: Vec<[Boundary; 2]> = faults
+            .iter()
+            .map(|fault| {
+                let [gone, ended] = fault.edges.clone();
+                let not_over = || {
+                    if last.0 <= limit { last.clone() } else { (limit, ended.1, NOT_ENDED.to_owned()) }
+                };
+                [gone, if is_over(&fault) { ended } else { not_over() }]
+            })
+            .collect();
+        let end = events.iter().map(|[_, ended]| ended).max_by_key(|ended| ended.0);
+        let end = end.filter(|ended| ended.0 >= last.0).unwrap_or(last).clone();
         let mut whole = Vec::new();
         add(&mut whole, Stage::Link, [Some(begin), Some(end.clone())]);
-        let mut parts: Vec<Owner> = whole.into_iter().flat_map(|link| divide(link, &edges)).collect();
-        for part in &mut parts {
-            let is_event = edges.iter().any(|[gone, ended]| gone.0 <= part.from && part.to <= ended.0);
-            let is_lost = lost.iter().any(|lost| lost.sent < part.to && lost.at >= part.from);
-            // Between two events, no datagram was on its way.
-            if !is_event && !is_lost {
-                part.stage = Some(Stage::Traffic);
-            }
+        let mut parts: Vec<Owner> = whole.into_iter().flat_map(|link| divide(link, &events)).collect();
+        if events.is_empty() {
+            stages.extend(parts);
+            return end;
         }
-        stages.extend(parts);
-        end
+        let is_event =
+            |part: &Owner| events.iter().any(|[gone, ended]| gone.0 <= part.from && part.to <= ended.0);
+        let first_sent = |part: &Owner| {
+            let on_way = lost.iter().filter(|lost| lost.sent < part.to && lost.at >= part.from);
+            on_way.map(|lost| lost.sent).min()
+        };
+        // A loss is recorded late if the packet waited for a neighbor. After the last event, nothing more was lost then.
+        let tail = parts.pop_if(|part| !is_event(part) && first_sent(part).is_none());
+        let ends = tail.and_then(|tail| Some((tail.from, tail.hosts?.0, tail.begins))).unwrap_or(end);
+        let own = self.sent(next).map(|sent| sent.0);
+        for part in parts {
+            let sent = first_sent(&part).into_iter().chain(own.filter(|sent| *sent < part.to)).min();
+            let sender = next.flow.from.host;
+            stages.extend(if is_event(&part) { vec![part] } else { until_sent(part, sent, sender) });
+        }
+        ends
     }
 
     /// Returns the losses of datagrams until `limit`. Each datagram was sent after `begin`, or passed the host of `begin` after it:
@@ -145,4 +149,23 @@ impl<'a> HandoffAnalysis<'a> {
         let name = if is_too_big { "too_big" } else { "last_loss" };
         (lost.recorded, record.map_or(host, |r| r.host), name.to_owned())
     }
+}
+
+/// Divides a part with the cause link: until the first datagram was sent that was on its way in this part, the source had nothing to send.
+fn until_sent(part: Owner, sent: Option<Instant>, sender: HostId) -> Vec<Owner> {
+    let Some(sent) = sent else { return vec![Owner { stage: Some(Stage::Traffic), ..part }] };
+    if sent <= part.from {
+        return vec![part];
+    }
+    let hosts = |edges: [HostId; 2]| Some(edges.into());
+    let Some((here, there)) = part.hosts else { return vec![part] };
+    let name = "app_sent".to_owned();
+    let idle = Owner {
+        stage: Some(Stage::Traffic),
+        to: sent,
+        ends: name.clone(),
+        hosts: hosts([here, sender]),
+        ..part.clone()
+    };
+    vec![idle, Owner { from: sent, begins: name, hosts: hosts([sender, there]), ..part }]
 }

@@ -470,8 +470,7 @@ impl<'a> HandoffAnalysis<'a> {
             return stages;
         }
         self.wait(latest(&stages), &left, next, &mut stages);
-        let ready = latest(&stages).filter(|ready| (left.0..next.arrival.at).contains(&ready.0));
-        let kept = ready.and_then(|ready| self.kept(ready, next, &mut stages));
+        let kept = self.kept(latest(&stages), &left, next, &mut stages);
         first_byte(kept.unwrap_or(left), next, &mut stages);
         stages
     }
@@ -501,7 +500,7 @@ impl<'a> HandoffAnalysis<'a> {
         let ready = latest(&stages).filter(is_between);
         let begin = match (ready, switch) {
             (Some(ready), Some(switch)) if self.left_after(switch, next) => ready,
-            (Some(ready), None) => self.kept(ready, next, &mut stages).unwrap_or(sent),
+            (ready, None) => self.kept(ready, &sent, next, &mut stages).unwrap_or(sent),
             _ => sent,
         };
         first_byte(begin, next, &mut stages);

@@ -174,12 +174,19 @@ impl<'a> HandoffAnalysis<'a> {
         own.into_iter().chain(other).min()
     }
 
-    /// Returns the begin of the transit of a packet that a foreign agent had kept, on a path that has led to the mobile node before. At
-    /// `ready`, the mobile node had a link again. If the agent kept the packet when the mobile node then asked for a registration, the
-    /// packet has waited for that: it left when the agent sent it. Returns `None` if no agent kept the packet at `ready`, or when the mobile
-    /// node asked.
-    pub(super) fn kept(&self, ready: Boundary, next: &Next<'_>, stages: &mut Vec<Owner>) -> Option<Boundary> {
-        let (since, host) = (self.sent(next)?.0, next.flow.to.host);
+    /// Returns the begin of the transit of a packet that left its origin at `sent`, and that a foreign agent had kept on a path that has
+    /// led to the mobile node before. At `ready`, the mobile node had a link again: the transit begins there. If the agent still kept the
+    /// packet when the mobile node then asked for a registration, the packet has waited for that: until the agent changed its path, or sent
+    /// the packet. Returns `None` if no agent had kept the packet.
+    pub(super) fn kept(
+        &self,
+        ready: Option<Boundary>,
+        sent: &Boundary,
+        next: &Next<'_>,
+        stages: &mut Vec<Owner>,
+    ) -> Option<Boundary> {
+        let host = next.flow.to.host;
+        let ready = ready.filter(|ready| ready.0 > sent.0 && ready.0 < next.arrival.at)?;
         // Any other node can keep a packet too, while it waits for an answer to ARP.
         let is_agents = |r: &&Record| matches!(&r.what, What::Marked(mark) if mark.role == FOREIGN_AGENT);
         let changed = self.routes_to(host, Instant::ZERO, next.arrival.at).filter(is_agents);
@@ -188,15 +195,17 @@ impl<'a> HandoffAnalysis<'a> {
             let begins = Some(Span::Begins(Stage::Registration));
             r.host == host && matches!(&r.what, What::Marked(mark) if mark.span == begins)
         };
-        let asked = || self.between(ready.0, next.arrival.at).iter().filter(asks);
-        let kept_at = |at| self.kept_at(at, (since, &agents), next.arrival);
-        let Some(sent) = asked().rev().find_map(|asked| kept_at(asked.at)) else {
-            return kept_at(ready.0).map(|_| ready);
+        let requests = || self.between(ready.0, next.arrival.at).iter().filter(asks);
+        let left = |at| self.kept_at(at, (sent.0, &agents), next.arrival);
+        let Some((request, left)) = requests().rev().find_map(|request| Some((request, left(request.at)?)))
+        else {
+            return left(ready.0).map(|_| ready);
         };
-        let sent = (sent.at, sent.host, "kept_sent".to_owned());
-        let begins = named(asked().next()).filter(|asked| asked.0 == ready.0).unwrap_or(ready);
-        add(stages, Stage::Registration, [Some(begins), Some(sent.clone())]);
-        Some(sent)
+        let changed = self.routes_to(host, request.at, left.at).rfind(|r| r.host == left.host);
+        let end = named(changed).unwrap_or((left.at, left.host, "kept_packet_sent".to_owned()));
+        let begins = named(requests().next()).filter(|request| request.0 == ready.0).unwrap_or(ready);
+        add(stages, Stage::Registration, [Some(begins), Some(end.clone())]);
+        Some(end)
     }
 
     /// Returns the record with which one of these agents sent the packet of `arrival` that it had received from `since` on, and before `at`.
