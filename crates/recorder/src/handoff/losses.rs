@@ -42,8 +42,13 @@ impl<'a> HandoffAnalysis<'a> {
                 begin = last;
                 continue;
             }
+            // A loss that is recorded late can belong to the time of an earlier row.
+            let lost: Vec<&PacketEvent> =
+                row.iter().map(|(_, lost)| *lost).filter(|lost| lost.at > begin.0).collect();
+            if lost.is_empty() {
+                continue;
+            }
             let until = rows.peek().and_then(|row| row.first()).map_or(end, |(_, lost)| lost.at);
-            let lost: Vec<&PacketEvent> = row.iter().map(|(_, lost)| *lost).collect();
             begin = self.lost_on_links(begin, &last, [until, limit], &lost, next, stages);
         }
         begin
@@ -72,7 +77,7 @@ impl<'a> HandoffAnalysis<'a> {
             .map(|fault| {
                 let [gone, ended] = fault.edges.clone();
                 let not_over = || {
-                    if last.0 <= limit { last.clone() } else { (limit, ended.1, NOT_ENDED.to_owned()) }
+                    if last.0 <= limit { last.clone() } else { (until, ended.1, NOT_ENDED.to_owned()) }
                 };
                 [gone, if is_over(&fault) { ended } else { not_over() }]
             })

@@ -186,7 +186,7 @@ impl<'a> HandoffAnalysis<'a> {
         stages: &mut Vec<Owner>,
     ) -> Option<Boundary> {
         let host = next.flow.to.host;
-        let ready = ready.filter(|ready| ready.0 > sent.0 && ready.0 < next.arrival.at)?;
+        let ready = ready.filter(|ready| (sent.0..next.arrival.at).contains(&ready.0))?;
         // Any other node can keep a packet too, while it waits for an answer to ARP.
         let is_agents = |r: &&Record| matches!(&r.what, What::Marked(mark) if mark.role == FOREIGN_AGENT);
         let changed = self.routes_to(host, Instant::ZERO, next.arrival.at).filter(is_agents);
