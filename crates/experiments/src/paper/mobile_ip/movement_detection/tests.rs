@@ -91,6 +91,10 @@ fn policies_are_compared_in_runs_with_the_same_phases_and_the_same_sender() {
     assert_eq!(differences(&all, HALT, [LCS, ECS]), [1.0, 0.0, 2.0]);
     let must_hold = MUST_HOLD.iter().find(|must_hold| must_hold.text == FIRST).unwrap();
     assert!(!(must_hold.check)(&all).holds, "in the second run, both recover at the same time");
+    let mut equal = results(&[("LCS, Linux", &[(HALT, &[1.001])]), ("ECS, Linux", &[(HALT, &[1.0])])]);
+    assert!((must_hold.check)(&equal).holds);
+    equal.backend = Backend::Linux;
+    assert!(!(must_hold.check)(&equal).holds, "two equal runs differ at random");
 }
 
 #[test]
