@@ -1,7 +1,7 @@
 //! IP in IP (RFC 2003): a datagram as the payload of another datagram.
 
-use crate::Malformed;
 use crate::ipv4::{self, Header};
+use crate::{Malformed, nested};
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 
@@ -12,8 +12,8 @@ pub const OVERHEAD: usize = ipv4::HEADER;
 /// decrement the time to live of `inner`.
 ///
 /// `id` is the identification of the outer header. Type of service and DF are copied from the inner datagram (RFC 2003,
-/// section 3.1). Fails if the inner header is
-/// malformed, if its time to live is zero, or if the result would exceed 65,535 bytes.
+/// section 3.1). Fails if the inner header is malformed, if its time to live is zero, if the result would exceed 65,535
+/// bytes, or if the inner datagram is in four tunnels already.
 pub fn encapsulate(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr, id: u16) -> Result<Vec<u8>, Malformed> {
     let (outer, whole) = outer(inner, src, dst, id)?;
     Ok(outer.emit(inner.get(..whole).unwrap_or(inner)))
@@ -44,6 +44,7 @@ fn outer(inner: &[u8], src: Ipv4Addr, dst: Ipv4Addr, id: u16) -> Result<(Header,
     if whole + OVERHEAD > usize::from(u16::MAX) {
         return Err(Malformed("ipip_too_long"));
     }
+    nested::check(&header, payload)?;
     let Header { tos, dont_fragment, .. } = header;
     Ok((Header { tos, id, dont_fragment, ..Header::new(ipv4::IPIP, src, dst) }, whole))
 }

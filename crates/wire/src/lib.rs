@@ -19,6 +19,7 @@ pub mod icmp;
 mod identity;
 pub mod ipip;
 pub mod ipv4;
+mod nested;
 mod packet;
 mod rng;
 mod rto;

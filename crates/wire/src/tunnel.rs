@@ -1,7 +1,7 @@
 //! Kinds of tunnels: IP in IP (RFC 2003), minimal encapsulation (RFC 2004), and GRE (RFC 2784).
 
 use crate::ipv4::{self, Header};
-use crate::{Malformed, checksum, fragment, ipip};
+use crate::{Malformed, checksum, fragment, ipip, nested};
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::fmt;
@@ -168,7 +168,7 @@ pub fn encapsulate(
         Kind::Minimal if !header.is_fragment() && !has_options => minimal(&header, payload, src, dst),
         Kind::IpInIp | Kind::Minimal => ipip::encapsulate(inner, src, dst, id),
         Kind::Gre => {
-            check(&header, ipv4::total_len(inner), Kind::Gre.overhead())?;
+            check((&header, payload), ipv4::total_len(inner), Kind::Gre.overhead())?;
             let Header { tos, dont_fragment, .. } = header;
             let outer = Header { tos, id, dont_fragment, ..Header::new(ipv4::GRE, src, dst) };
             let whole = inner.get(..ipv4::total_len(inner)).unwrap_or(inner);
@@ -196,19 +196,20 @@ pub fn enclose(
     Ok(())
 }
 
-/// Fails if the time to live of an inner datagram is zero, or if the outer datagram would exceed 65,535 bytes.
-fn check(inner: &Header, len: usize, overhead: usize) -> Result<(), Malformed> {
+/// Fails if the time to live of an inner datagram is zero, if the outer datagram would exceed 65,535 bytes, or if the inner
+/// one is in four tunnels already.
+fn check((inner, payload): (&Header, &[u8]), len: usize, overhead: usize) -> Result<(), Malformed> {
     if inner.ttl == 0 {
         return Err(Malformed("ipip_ttl"));
     }
     if len + overhead > usize::from(u16::MAX) {
         return Err(Malformed("ipip_too_long"));
     }
-    Ok(())
+    nested::check(inner, payload)
 }
 
 fn minimal(inner: &Header, payload: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Result<Vec<u8>, Malformed> {
-    check(inner, ipv4::HEADER + payload.len(), LONG)?;
+    check((inner, payload), ipv4::HEADER + payload.len(), LONG)?;
     let has_source = src != inner.src;
     let mut forwarding = Vec::with_capacity(LONG);
     forwarding.extend_from_slice(&[inner.protocol, if has_source { SOURCE_PRESENT } else { 0 }, 0, 0]);

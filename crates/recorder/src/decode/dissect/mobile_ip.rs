@@ -373,7 +373,7 @@ pub fn meaning(reason: &str) -> Option<&'static str> {
     REASONS.iter().find(|(name, _)| *name == reason).map(|(_, text)| *text)
 }
 
-const REASONS: [(&str, &str); 44] = [
+const REASONS: [(&str, &str); 45] = [
     ("ip_truncated", "the bytes end before the datagram does"),
     ("ip_version", "the version is not 4"),
     ("ip_header_length", "the header is shorter than 20 bytes"),
@@ -383,6 +383,7 @@ const REASONS: [(&str, &str); 44] = [
     ("udp_length", "the UDP length is less than that of the header"),
     ("udp_checksum", "the UDP checksum is wrong; 0 would mean that there is none"),
     ("ipip_ttl", "the time to live of the inner datagram is 0"),
+    ("nested_tunnels", "the datagram is in four tunnels already"),
     ("minimal_truncated", "the datagram ends within the header of minimal encapsulation"),
     ("minimal_checksum", "the checksum of the header of minimal encapsulation is wrong"),
     ("gre_truncated", "the datagram ends within the GRE header"),
