@@ -306,6 +306,7 @@ impl MobileNode {
             signals: &self.signals,
             in_use: self.attached,
             triggered: self.used.triggered,
+            linked: if self.config.link_trigger { self.used.linked } else { Instant::ZERO },
             registered: self.timers.due(Timer::Expire).is_some(),
             lifetime: self.config.lifetime.as_secs() as u16,
         }

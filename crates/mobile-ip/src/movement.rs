@@ -125,6 +125,9 @@ pub(crate) struct Situation<'a> {
     pub(crate) in_use: Option<Ipv4Addr>,
     /// Whether the link came up, and no usable agent was heard since. Always false without `link_trigger`.
     pub(crate) triggered: bool,
+    /// When the link came up; always [`Instant::ZERO`] without `link_trigger`. Other agents that were not heard since may be
+    /// out of reach.
+    pub(crate) linked: Instant,
     /// Whether the lifetime of a registration has not ended. With `expiry`, a registration at home has one too.
     pub(crate) registered: bool,
     /// The lifetime that the node requests, in seconds. An agent that offers more is not better.
@@ -234,12 +237,27 @@ impl Situation<'_> {
     }
 
     /// Returns the best usable agent except the agent in use; `None` if there is none.
+    pub(crate) fn other_agent(&self) -> Option<Ipv4Addr> {
+        self.best_of(|_| true)
+    }
+
+    /// Returns the best usable agent except the agent in use. If the agent in use was heard since the link came up, only others that
+    /// were heard since are considered: those of before may be out of reach.
+    pub(crate) fn other_in_reach(&self) -> Option<Ipv4Addr> {
+        let is_heard = |agent: &Agent| agent.heard >= self.linked;
+        let in_use = self.in_use.and_then(|agent| self.agents.get(agent));
+        let all = !in_use.is_some_and(is_heard);
+        self.best_of(|agent| all || is_heard(agent))
+    }
+
+    /// Returns the best usable agent of some, except the agent in use.
     ///
     /// An agent that was heard within half of its lifetime is better than one that was not. Then the order is: a home
     /// agent with `home_first` (the one in use before others), the higher preference (RFC 1256, section 3), the longer lifetime up to the requested
     /// one. Last come the agent that was heard last, and the higher address.
-    pub(crate) fn other_agent(&self) -> Option<Ipv4Addr> {
-        let others = self.agents.iter().filter(|(who, _)| Some(*who) != self.in_use);
+    fn best_of(&self, is_considered: impl Fn(&Agent) -> bool) -> Option<Ipv4Addr> {
+        let is_other = |(who, agent): &(Ipv4Addr, &Agent)| Some(*who) != self.in_use && is_considered(agent);
+        let others = self.agents.iter().filter(is_other);
         let usable = others.filter(|(who, _)| self.agents.is_usable(*who, self.home_agents));
         let rank = |(who, agent): &(Ipv4Addr, &Agent)| {
             let is_home = self.home_first && self.home_agents.has(*who);

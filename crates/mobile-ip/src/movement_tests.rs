@@ -41,6 +41,7 @@ struct Walker {
     signals: Signals,
     in_use: Option<Ipv4Addr>,
     triggered: bool,
+    linked: Instant,
 }
 
 impl Walker {
@@ -52,23 +53,28 @@ impl Walker {
             signals: Signals::default(),
             in_use: None,
             triggered: false,
+            linked: Instant::ZERO,
         }
     }
 
-    fn decide(&mut self, now: Instant, occurrence: Occurrence) -> String {
-        let situation = Situation {
+    fn situation<'a>(&'a self, now: Instant, home_agents: &'a HomeAgents) -> Situation<'a> {
+        Situation {
             now,
             policy: self.policy,
             home_first: self.home_first,
-            home_agents: &home_agents(),
+            home_agents,
             agents: &self.agents,
             signals: &self.signals,
             in_use: self.in_use,
             triggered: self.triggered,
-            registered: self.in_use.is_some_and(|agent| !home_agents().has(agent)),
+            linked: self.linked,
+            registered: self.in_use.is_some_and(|agent| !home_agents.has(agent)),
             lifetime: 300,
-        };
-        match situation.decide(occurrence) {
+        }
+    }
+
+    fn decide(&mut self, now: Instant, occurrence: Occurrence) -> String {
+        match self.situation(now, &home_agents()).decide(occurrence) {
             Decision::Stay(why) => format!("stay: {}", why.name()),
             Decision::Register(agent, why) => {
                 self.in_use = Some(agent);
@@ -118,7 +124,7 @@ impl Walker {
             }
             let decision = match *event {
                 "up" => {
-                    self.triggered = true;
+                    (self.triggered, self.linked) = (true, now);
                     continue;
                 }
                 "tick" => continue,
@@ -491,4 +497,20 @@ fn a_signal_decides_only_while_both_agents_are_heard() {
         "1800 stay: below_hysteresis"
     );
     assert_eq!(decisions(Movement::Pm, &renewal("A=-62 B=-50")).last().unwrap(), "1800 B: other_subnet");
+}
+
+/// B was heard before the link came up, and may be out of reach. Before the link came up, B would be chosen.
+#[test]
+fn an_agent_that_was_heard_before_the_link_came_up_may_be_out_of_reach() {
+    for (rows, expected) in [
+        (&[(0, "A"), (900, "B"), (1000, "n"), (1200, "up"), (1300, "n")][..], None),
+        (&[(0, "A"), (900, "B"), (1000, "n")], Some("B")),
+        (&[(0, "A"), (900, "B"), (1000, "n"), (1200, "up"), (1300, "n"), (1400, "B")], Some("B")),
+    ] {
+        let mut walker = Walker::new(Movement::Lcs);
+        walker.walk(rows);
+        walker.in_use = AGENTS.iter().find(|(other, ..)| *other == "n").map(|(_, address, ..)| *address);
+        let other = walker.situation(Instant::from_millis(1500), &home_agents()).other_in_reach().map(name);
+        assert_eq!(other, expected, "{rows:?}");
+    }
 }

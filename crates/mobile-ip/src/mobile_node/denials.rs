@@ -47,7 +47,7 @@ impl MobileNode {
         // After an authenticated denial by a foreign agent, another agent is tried. If there is none, or the home agent
         // denies, another interface is used. Otherwise the node waits as without a reply. If the denial was not
         // authenticated, the home agent's reply may still arrive.
-        match self.situation(now).other_agent() {
+        match self.situation(now).other_in_reach() {
             Some(other) if by_agent && is_proven => self.turn(now, other, Why::Denied, out),
             _ if is_proven => self.leave_after_denial(now, out),
             _ => {}
@@ -136,7 +136,7 @@ impl MobileNode {
             && !self.registrar.ends_other_binding()
             && (self.registrar.attempts() >= PATIENCE || is_denied);
         let why = if is_denied { Why::Denied } else { Why::NoReply };
-        match self.situation(now).other_agent().filter(|_| turns) {
+        match self.situation(now).other_in_reach().filter(|_| turns) {
             Some(other) => self.turn(now, other, why, out),
             None if turns && self.leave_interface(now, why, None, out) => {}
             None => self.register(now, out),
