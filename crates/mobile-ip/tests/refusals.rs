@@ -22,8 +22,12 @@ mod mobile_node_alone;
 mod order;
 #[path = "refusals/other_home_agents.rs"]
 mod other_home_agents;
+#[path = "refusals/peers.rs"]
+mod peers;
 #[path = "refusals/registration.rs"]
 mod registration;
+#[path = "refusals/replays.rs"]
+mod replays;
 #[path = "refusals/resources.rs"]
 mod resources;
 #[path = "refusals/two_agents.rs"]
@@ -37,7 +41,7 @@ use mobile_ip::message::{
 };
 use mobile_ip::{ForeignAgent, HomeAgent, MobileNode};
 use node::config::Interfaces;
-use node::{Act, Boot, Class, Effect, Input, Link, Outbox, PuntReason, Rng, Role, RouteKey, Rx};
+use node::{Act, Boot, Class, Effect, Input, Link, Outbox, PuntReason, Rng, Role, RouteKey, Rx, Value};
 use wire::icmp::IcmpError;
 use wire::ipv4::{self, Header};
 use wire::{Iface, Instant, Ipv4Addr, Mac, Packet, PacketId, Prefix, SocketAddrV4, WallTime};
@@ -322,6 +326,15 @@ fn code_sent(effects: &[Effect]) -> Option<Code> {
 }
 
 /// Returns how many packets a role has refused for this reason.
+/// Returns the rows of a table of a foreign agent's status that are about a mobile node: with each of its home agents.
+fn rows(status: &Value, table: &str, host: &str) -> Vec<Value> {
+    match status.get(table).and_then(|all| all.get(host)) {
+        Some(Value::List(rows)) => rows.clone(),
+        Some(other) => panic!("{other:?} is no list"),
+        None => Vec::new(),
+    }
+}
+
 fn counted(role: &impl Role, reason: &str) -> i64 {
     let status = role.status();
     status.get("refused").and_then(|all| all.get(reason)?.as_int()).unwrap_or_default()

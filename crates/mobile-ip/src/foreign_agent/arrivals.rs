@@ -15,11 +15,13 @@
 //! claim without a proof has no effect if the mobile node visits this agent or has left it by a Binding Update, and such claims
 //! have separate places. An accepted registration needs no claim: it names the previous agent itself.
 
-use super::departures::Departure;
+use super::departures::{Departure, Gone};
 use super::keys::Proof;
 use super::remembered::Remembered;
 use super::special::SPECIALS;
-use super::{ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, has_named, merged, of_host};
+use super::{
+    ForeignAgent, NOT_A_VISITOR, NOT_PREVIOUS_AGENT, Sources, Visit, by_host, has_named, merged, of_host,
+};
 use crate::limiter::{Doubling, Limiter, PerSecond};
 use crate::mark::HandoffEvent;
 use crate::message::{Between, Binding, PreviousAgent, Request, Update};
@@ -142,9 +144,8 @@ pub(super) struct Handoffs {
     watched: BTreeMap<Ipv4Addr, BTreeSet<Class>>,
     /// The mobile nodes that left to another agent.
     pub(super) departures: BTreeMap<Visit, Departure>,
-    /// The mobile nodes that have left, and to which no packets are forwarded: the Identification of the Binding Update, and until when
-    /// it is remembered.
-    pub(super) gone: BTreeMap<Visit, (u64, Instant)>,
+    /// The mobile nodes that have left, and to which no packets are forwarded.
+    pub(super) gone: BTreeMap<Visit, Gone>,
     pub(super) remembered: Remembered,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
@@ -251,6 +252,8 @@ impl ForeignAgent {
         let own = self.config.address.address;
         let bytes = Binding::Update(update).datagram(own, previous, &self.config.numbers);
         self.handoffs.sent += 1;
+        // Another host may have registered here with the address of that agent.
+        self.keep_path_to(previous, out);
         out.send_routed(Packet::new(Mac::ZERO, bytes));
     }
 
@@ -345,7 +348,7 @@ impl ForeignAgent {
         let trust = self.trust(visit);
         let visits = of_host(&self.visitors, visit.0).map(|(other, _)| other);
         let left = of_host(&self.handoffs.departures, visit.0).map(|(other, _)| other);
-        let gone = of_host(&self.handoffs.gone, visit.0).filter(|(_, (_, until))| now < *until);
+        let gone = of_host(&self.handoffs.gone, visit.0).filter(|(_, gone)| now < gone.until);
         let mut all = visits.chain(left).chain(gone.map(|(other, _)| other));
         all.any(|other| self.trust(other) >= trust)
     }
@@ -353,8 +356,8 @@ impl ForeignAgent {
     /// Returns whether the mobile node of a visit has sent a message with this Identification after the Binding Update by which it has
     /// left, if it has asked to forward nothing.
     pub(super) fn is_after_departure(&self, now: Instant, visit: Visit, identification: u64) -> bool {
-        let gone = self.handoffs.gone.get(&visit).filter(|(_, until)| now < *until);
-        gone.is_none_or(|(known, _)| ntp_distance(identification, *known) > 0)
+        let gone = self.handoffs.gone.get(&visit).filter(|gone| now < gone.until);
+        gone.is_none_or(|gone| ntp_distance(identification, gone.identification) > 0)
     }
 
     /// Returns whether there is a place for another claim without a proof. If all are taken, those whose requests do not wait any
@@ -393,8 +396,8 @@ impl ForeignAgent {
         let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visit, visitor.last_request()));
         let left = of_host(&self.handoffs.departures, host);
         let left = left.map(|(visit, departure)| (visit, departure.identification));
-        let gone = of_host(&self.handoffs.gone, host).filter(|(_, (_, until))| now < *until);
-        let gone = gone.map(|(visit, (identification, _))| (visit, *identification));
+        let gone = of_host(&self.handoffs.gone, host).filter(|(_, gone)| now < gone.until);
+        let gone = gone.map(|(visit, gone)| (visit, gone.identification));
         let claimed = self.handoffs.claims.get(&host);
         let claimed = claimed.and_then(|it| Some((it.visit(host), it.proves(it.visit(host))?)));
         let mut all = visits.chain(left).chain(gone).chain(claimed).filter(|(visit, _)| is_own(visit));
@@ -705,7 +708,7 @@ impl ForeignAgent {
                 ("state", state.into()),
                 ("ends_unix_s", self.clock.unix_seconds(ends).into()),
             ];
-            (host.to_string(), Value::map(value))
+            (host, Value::map(value))
         };
         let registered = handoffs.arrivals.iter();
         let registered = registered.map(|(visit, it)| arrival(visit.0, &it.sources, "registered", it.ends));
@@ -718,12 +721,12 @@ impl ForeignAgent {
                 ("since_unix_s", self.clock.unix_seconds(departure.since).into()),
                 ("ends_unix_s", self.clock.unix_seconds(departure.ends).into()),
             ]);
-            (host.to_string(), value)
+            (*host, value)
         };
         let keys = self.config.distributed_keys.then(|| ("keys", (self.keys.len() as u64).into()));
         let all = [
-            ("arrivals", Value::Map(registered.chain(pending).collect())),
-            ("departures", Value::Map(handoffs.departures.iter().map(departure).collect())),
+            ("arrivals", by_host(registered.chain(pending))),
+            ("departures", by_host(handoffs.departures.iter().map(departure))),
             ("updates_sent", handoffs.sent.into()),
             ("delivered", handoffs.delivered.into()),
             ("forwarded", handoffs.forwarded.into()),

@@ -8,6 +8,7 @@
 //! No packet circles: packets out of a tunnel of an agent are never forwarded to that agent, a forwarded packet that
 //! comes back is dropped, and each tunnel costs one hop.
 
+use super::history::History;
 use super::keeping::entry_of;
 use super::keys::Proof;
 use super::{
@@ -40,11 +41,24 @@ pub(super) struct Departure {
     pub(super) flags: RequestFlags,
     /// The flags of the registration that has ended: the home agent still uses its kind of tunnel.
     pub(super) was: RequestFlags,
+    /// The requests of the visit that has ended.
+    pub(super) history: History,
     /// When the registration that has ended would have ended here by itself; `None` if none was accepted.
     registered_until: Option<Instant>,
     /// The earlier agents whose tunnels may bring packets for it.
     pub(super) sources: Sources,
     pub(super) since: Instant,
+}
+
+/// A mobile node that has left, and to which no packets are forwarded.
+#[derive(Debug)]
+pub(super) struct Gone {
+    /// The Identification of the Binding Update.
+    pub(super) identification: u64,
+    /// Until when it is remembered.
+    pub(super) until: Instant,
+    /// The requests of the visit that has ended.
+    pub(super) history: History,
 }
 
 impl ForeignAgent {
@@ -111,8 +125,8 @@ impl ForeignAgent {
     /// mobile node makes it an old one.
     fn has_ended_by(&self, now: Instant, (host, proof): (Ipv4Addr, &Proof), identification: u64) -> bool {
         let mut gone = of_host(&self.handoffs.gone, host).filter(|(visit, _)| proof.is_for(*visit));
-        gone.any(|(visit, (known, until))| {
-            *known == identification && now < *until && !self.visitors.contains_key(&visit)
+        gone.any(|(visit, gone)| {
+            gone.identification == identification && now < gone.until && !self.visitors.contains_key(&visit)
         })
     }
 
@@ -190,9 +204,12 @@ impl ForeignAgent {
         let visitor = self.visitors.get(&visit);
         let was = visitor.map(|visitor| visitor.flags).or_else(|| before.as_ref().map(|before| before.was));
         let until = visitor.map(|visitor| visitor.ends);
+        let history = visitor.map(|visitor| &visitor.history).or_else(|| self.past(now, visit));
+        let history = history.or(before.as_ref().map(|before| &before.history)).cloned().unwrap_or_default();
         let asked = self.forget_requests(host, proof, identification);
         let departure = Departure {
             was: was.or(asked).unwrap_or_default(),
+            history,
             registered_until: until.or_else(|| before.as_ref()?.registered_until),
             care_of: update.care_of,
             identification,
@@ -208,6 +225,8 @@ impl ForeignAgent {
         let to = is_forwarded.then_some(update.care_of);
         self.tunnels.rebind(before.map(|before| before.care_of), to);
         if is_forwarded {
+            self.keep_path_to(update.care_of, out);
+            self.make_room(now, out);
             self.handoffs.departures.insert(visit, departure.clone());
         }
         let visitor = self.end_visit(visit, out);
@@ -217,14 +236,27 @@ impl ForeignAgent {
         if is_forwarded {
             self.set_departure(visit, &departure, out);
         } else {
-            self.handoffs.gone.retain(|_, (_, until)| now < *until);
-            self.handoffs.gone.insert(visit, (identification, until));
+            self.handoffs.gone.retain(|_, gone| now < gone.until);
+            let gone = Gone { identification, until, history: departure.history.clone() };
+            self.handoffs.gone.insert(visit, gone);
             if visitor.is_none() {
                 self.drop_departed(visit, out);
             }
         }
         self.watch_tunnels(host, out);
         self.departed(now, visit, (update, proof), tunnel, out);
+    }
+
+    /// Ends the oldest forwarding if there are as many as there may be visits.
+    fn make_room(&mut self, now: Instant, out: &mut Outbox) {
+        let all = &self.handoffs.departures;
+        if all.len() < self.config.visitors {
+            return;
+        }
+        let oldest = all.iter().min_by_key(|(_, departure)| departure.since).map(|(visit, _)| *visit);
+        if let Some(oldest) = oldest {
+            self.end_departure(now, oldest, out);
+        }
     }
 
     /// The previous agent has accepted a Binding Update: the mobile node has left. `tunnel` leads to the new care-of address, and
@@ -381,7 +413,7 @@ impl ForeignAgent {
 
     /// Returns whether this packet was forwarded before, with a larger time to live, and notes the packet. Any host can send an
     /// equal packet. So if the tunnel is not of an earlier agent, only packets out of the same tunnel are compared.
-    fn has_come_back(&mut self, now: Instant, rx: &Rx, packet: &Packet, is_agent: bool) -> bool {
+    pub(super) fn has_come_back(&mut self, now: Instant, rx: &Rx, packet: &Packet, is_agent: bool) -> bool {
         let handoffs = &mut self.handoffs;
         let (passed, entry) = if is_agent {
             (&mut handoffs.passed, Ipv4Addr::UNSPECIFIED)

@@ -23,6 +23,7 @@ mod arrivals;
 mod buffer;
 mod classes;
 mod departures;
+mod history;
 mod keeping;
 mod keys;
 mod remembered;
@@ -46,6 +47,7 @@ use crate::tunnels::{NOT_ABOUT_A_TUNNEL, Tunnels};
 use arrivals::Handoffs;
 pub use buffer::{KEPT_DUPLICATE, KEPT_NO_ROOM, KEPT_REPLACED, KEPT_TOO_OLD};
 use classes::Classes;
+use history::History;
 use keeping::Keeper;
 pub use keeping::{KEPT_REASONS, KEPT_UNWANTED, KEPT_VISIT_ENDED, NO_BUFFER, STALE_CONTROL};
 use keys::Keys;
@@ -80,6 +82,11 @@ pub const NOT_A_FAILURE: Reason = Reason("not_a_failure");
 /// The reason to drop a request, or the reply to a request: another link address has sent the same request, or has
 /// registered with a request that arrived later. Or the request is a changed copy of one that waits.
 pub const REPEATED_BY_ANOTHER: Reason = Reason("repeated_by_another");
+/// The reason to drop the acceptance of a request: it belongs to an earlier request of the mobile node.
+pub const REPLAYED_REPLY: Reason = Reason("replayed_reply");
+/// The reason not to end a visit although a deregistration was accepted: it came from another link address than that of the
+/// visitor, and neither the request nor the reply is authenticated to this agent. It is only counted.
+pub const DEREGISTERED_BY_ANOTHER: Reason = Reason("deregistered_by_another");
 /// The reason to drop a reply, or an ICMP error about a request: it arrived from a visited link, not from the home
 /// agent. Or it is an acceptance whose source is not the requested home agent.
 pub const NOT_FROM_HOME: Reason = Reason("not_from_home_agent");
@@ -144,9 +151,8 @@ struct Visitor {
     is_corrected: bool,
     /// The number of the request accepted last, in the order of arrival.
     number: u64,
-    /// The Identifications of the last requests of this visit, the oldest first; at most [`SEEN`]. Another link address
-    /// cannot send them again. They are not compared as times: with nonces, they are random.
-    seen: VecDeque<u64>,
+    /// The last requests of this visit. Another link address cannot send them again.
+    history: History,
     /// The granted lifetime in seconds.
     lifetime: u16,
     /// When this lifetime ends.
@@ -479,6 +485,15 @@ const fn is_after_challenge(code: Code) -> bool {
     )
 }
 
+/// Returns rows of a status by home address. One home address can have several: visits with different home agents.
+fn by_host(rows: impl Iterator<Item = (Ipv4Addr, Value)>) -> Value {
+    let mut all = BTreeMap::<Ipv4Addr, Vec<Value>>::new();
+    for (host, row) in rows {
+        all.entry(host).or_default().push(row);
+    }
+    Value::Map(all.into_iter().map(|(host, rows)| (host.to_string(), Value::List(rows))).collect())
+}
+
 /// Returns whether a relayed request gets a Foreign-Home Authentication if there is an association with the home agent. A
 /// deregistration, and a request with a care-of address that this agent does not advertise, must not have one (RFC 5944,
 /// section 3.5.4). Then the reply need not have one.
@@ -551,10 +566,10 @@ impl Role for ForeignAgent {
                 ("encapsulation", encapsulation::name_of(visitor.flags).into()),
                 ("delivery", visitor.reverse.map_or(Value::None, |reverse| reverse.style().into())),
             ]);
-            (host.to_string(), value)
+            (*host, value)
         };
         let own = [
-            ("visitors", Value::Map(self.visitors.iter().map(visit).collect())),
+            ("visitors", by_host(self.visitors.iter().map(visit))),
             ("pending", Value::from(self.waiting.len() as u64)),
             ("codes", self.codes.status()),
             ("refused", self.refused.status()),

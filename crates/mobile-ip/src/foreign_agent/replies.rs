@@ -1,8 +1,9 @@
 //! The replies of home agents at a foreign agent, and ICMP errors about requests (RFC 5944, section 3.7.3).
 
 use super::{
-    ForeignAgent, HOME_AGENT_FAILED, NOT_A_FAILURE, NOT_ADMITTED, NOT_FROM_HOME, NOT_PENDING,
-    REPEATED_BY_ANOTHER, has_own_address, is_after_challenge, is_authenticated_to_home,
+    ForeignAgent, HOME_AGENT_FAILED, NOT_A_FAILURE, NOT_ADMITTED, NOT_FROM_HOME, DEREGISTERED_BY_ANOTHER, NOT_PENDING,
+    REPEATED_BY_ANOTHER, REPLAYED_REPLY, Visit, has_own_address, is_after_challenge,
+    is_authenticated_to_home,
 };
 use crate::message::{Between, Code, Extension, PORT, Reply, datagram};
 use crate::pending::{Pending, low};
@@ -16,7 +17,7 @@ impl ForeignAgent {
         &mut self,
         now: Instant,
         src: Ipv4Addr,
-        mut reply: Reply,
+        reply: Reply,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
         let asked = (reply.home, low(reply.identification));
@@ -32,11 +33,13 @@ impl ForeignAgent {
             }
             return Err(HOME_AGENT_FAILED);
         }
+        if self.is_of_earlier_request(now, pending, &reply) {
+            return Err(REPLAYED_REPLY);
+        }
         let Some(pending) = self.waiting.remove(asked) else { return Err(NOT_PENDING) };
         self.handoffs.remembered.note_answered(&pending.request);
         self.waiting.has_answered(now, pending.request.home_agent);
         let key = self.key_of(&pending, &reply);
-        reply.strip();
         if reply.code.is_accepted() {
             if self.is_overtaken(&pending) {
                 return Err(REPEATED_BY_ANOTHER);
@@ -44,20 +47,61 @@ impl ForeignAgent {
             let lifetime = reply.lifetime.min(pending.request.lifetime).min(self.longest());
             // The tunnel of a mobile node with its own care-of address does not end here.
             let lifetime = if has_own_address(&pending.request) { 0 } else { lifetime };
+            if lifetime == 0 && !self.may_end_visit(&pending, &reply) {
+                self.refused.count(DEREGISTERED_BY_ANOTHER);
+                self.send_reply(&pending, stripped(reply), out);
+                return Ok(());
+            }
             if let Err(code) = self.admit(now, &pending, lifetime, out) {
                 self.refused.count(NOT_ADMITTED);
                 return self.deny(now, &pending, code, out);
             }
             let visit = (pending.request.home, pending.request.home_agent);
-            self.handoffs.remembered.note_accepted(visit, pending.request.identification);
+            self.note_accepted(visit, &pending, &reply);
             self.keep_key((now, lifetime), &pending, key, out);
             self.forget_older(&pending);
             self.arrived(now, &pending, lifetime, out);
         } else if reply.code == Code::IdentificationMismatch {
             self.corrects_identification(&pending);
         }
-        self.send_reply(&pending, reply, out);
+        self.send_reply(&pending, stripped(reply), out);
         Ok(())
+    }
+
+    /// Records that the home agent has accepted a request.
+    fn note_accepted(&mut self, visit: Visit, pending: &Pending, reply: &Reply) {
+        let identification = pending.request.identification;
+        self.handoffs.remembered.note_accepted(visit, identification);
+        if let Some(visitor) = self.visitors.get_mut(&visit) {
+            visitor.history.accept(identification, reply.identification);
+        }
+    }
+
+    /// Returns whether an acceptance belongs to an earlier request of the visit of the same mobile node, which is here or has left.
+    /// Without an association, nothing is known of the earlier ones: any host could have sent their replies.
+    fn is_of_earlier_request(&self, now: Instant, pending: &Pending, reply: &Reply) -> bool {
+        let Pending { mac, ref request, .. } = *pending;
+        let visit = (request.home, request.home_agent);
+        if !reply.code.is_accepted() || !self.is_proved(visit) {
+            return false;
+        }
+        let (asked, replied) = (request.identification, reply.identification);
+        if let Some(visitor) = self.visitors.get(&visit) {
+            return visitor.mac != mac && visitor.history.is_earlier(asked, replied);
+        }
+        // The mobile node does not send a request again after it has left.
+        self.past(now, visit).is_some_and(|past| past.has(asked) || past.is_earlier(asked, replied))
+    }
+
+    /// Returns whether an acceptance may end a visit: it comes from the link address of the visitor, or the request or the reply is
+    /// authenticated to this agent. A deregistration has no Foreign-Home Authentication (RFC 5944, section 3.5.4), so any host on the
+    /// link can send both.
+    fn may_end_visit(&self, pending: &Pending, reply: &Reply) -> bool {
+        let visit = (pending.request.home, pending.request.home_agent);
+        let is_visitor = self.visitors.get(&visit).is_none_or(|visitor| visitor.mac == pending.mac);
+        let is_associated = self.home_agents.first(visit.1).is_some();
+        let is_signed = is_associated && reply.authentication(Between::ForeignHome).is_some();
+        is_visitor || is_signed || self.is_proven(pending)
     }
 
     /// Denies the waiting request to which a malformed message is the reply (code 71), unless the message comes from a
@@ -176,4 +220,10 @@ impl ForeignAgent {
         self.hold_claim(&pending.request);
         self.deny(now, &pending, code, out)
     }
+}
+
+/// Returns a reply without the extensions that are for this agent only.
+fn stripped(mut reply: Reply) -> Reply {
+    reply.strip();
+    reply
 }

@@ -217,7 +217,7 @@ impl ForeignAgent {
     pub(super) fn is_overtaken(&self, Pending { mac, number, request, .. }: &Pending) -> bool {
         let visitor = self.visitors.get(&(request.home, request.home_agent));
         let is_later =
-            |visitor: &Visitor| *number < visitor.number || visitor.seen.contains(&request.identification);
+            |visitor: &Visitor| *number < visitor.number || visitor.history.has(request.identification);
         visitor.is_some_and(|visitor| visitor.mac != *mac && is_later(visitor))
     }
 
@@ -295,7 +295,7 @@ impl ForeignAgent {
         if let Some(visitor) = self.visitors.get_mut(&(request.home, request.home_agent))
             && visitor.mac == mac
         {
-            visitor.sees(request.identification);
+            visitor.history.sees(request.identification);
         }
         if self.config.smooth_handoff {
             pending.is_new = self.is_proven(&pending) && self.is_latest(now, &pending.request);

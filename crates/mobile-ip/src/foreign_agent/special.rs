@@ -1,7 +1,9 @@
 //! Special tunnels (draft-ietf-mobileip-optim-05, section 10.5): a packet out of a tunnel for a host that this agent does not
 //! know, for example after a restart, goes back to the host's home agent. Its outer and inner destination are the home
-//! address, so that the home agent intercepts it. The home agent does not return it to this agent, so it cannot circle.
+//! address, so that the home agent intercepts it. The home agent does not return it to this agent. It may send it to an agent that
+//! forwards it to this one: then it comes back with fewer hops, and is dropped.
 
+use super::departures::FORWARDING_LOOP;
 use super::{ForeignAgent, NOT_A_VISITOR};
 use node::{Outbox, Rx};
 use wire::tunnel::Kind;
@@ -28,6 +30,8 @@ impl ForeignAgent {
         let is_none = !ipv4::is_host(host) || is_own || entry == host;
         let refusal = if is_none || self.visited.contains(&rx.iface) {
             Some(NOT_A_VISITOR)
+        } else if self.has_come_back(now, &rx, &packet, false) {
+            Some(FORWARDING_LOOP)
         } else if self.handoffs.specials.may(now, ()) {
             None
         } else {
@@ -36,6 +40,8 @@ impl ForeignAgent {
         if let Some(reason) = refusal {
             return self.refused.end(rx.iface, packet, Err(reason), out);
         }
+        // Another host may have registered here with this home address.
+        self.keep_path_to(host, out);
         let encap = self.tunnels.encap(own.address, host, Kind::IpInIp, self.config.tunnel_mtu);
         self.handoffs.sent_back += 1;
         self.enter_tunnel(now, &rx, packet, encap, out);

@@ -1,23 +1,15 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
-use super::{ForeignAgent, Opened, SEEN, Visit, Visitor};
+use super::history::History;
+use super::{ForeignAgent, Opened, Visit, Visitor};
 use crate::encapsulation;
 use crate::mark::{HandoffEvent, MobileIpEvent};
 use crate::message::{Code, Request, RequestFlags};
 use crate::pending::Pending;
 use node::{Action, Class, Hop, Lifetime, Neighbor, Notification, Outbox, Route, RouteKey, TunnelKinds};
-use std::collections::VecDeque;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Prefix};
 
 impl Visitor {
-    /// Records the Identification of a request of this visit.
-    pub(super) fn sees(&mut self, identification: u64) {
-        if self.seen.len() >= SEEN {
-            self.seen.pop_front();
-        }
-        self.seen.push_back(identification);
-    }
-
     /// Returns the Identification that the next request must exceed to be no earlier one.
     pub(super) fn last_request(&self) -> u64 {
         self.left_by.filter(|_| self.is_corrected).unwrap_or(self.identification)
@@ -67,7 +59,7 @@ impl ForeignAgent {
         }
         let reverse = self.reverse(visit, pending, ends, out);
         let since = self.visitors.get(&visit).map(|before| before.since);
-        let seen = self.seen_with(visit, pending);
+        let history = self.history_with(visit, pending);
         let departure = self.handoffs.departures.remove(&visit);
         self.handoffs.gone.remove(&visit);
         if let Some(departure) = &departure {
@@ -79,7 +71,7 @@ impl ForeignAgent {
             left_by: None,
             is_corrected: false,
             number: pending.number,
-            seen,
+            history,
             lifetime,
             ends,
             reached,
@@ -110,7 +102,7 @@ impl ForeignAgent {
         let mut all = self.visitors.iter();
         let taken =
             all.any(|(other, visitor)| other.0 == host && *other != visit && !visitor.reached.is_empty());
-        let is_free = !taken && !self.is_home_agent_of_any(host);
+        let is_free = !taken && !self.is_peer(host);
         let reached = if is_free { self.own_packets_to(visit) } else { Vec::new() };
         let before = self.visitors.get_mut(&visit).map(|visitor| std::mem::take(&mut visitor.reached));
         if reached.is_empty() {
@@ -127,18 +119,22 @@ impl ForeignAgent {
         reached
     }
 
-    /// Returns the Identifications of the requests of a visit, including the accepted request and those that still wait.
-    fn seen_with(&mut self, visit: Visit, accepted: &Pending) -> VecDeque<u64> {
-        let old = self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.seen));
-        let mut seen = old.unwrap_or_default();
-        let waiting = self.waiting.of(visit.0, accepted.mac).map(|(_, other)| other.request.identification);
-        let all = waiting.chain([accepted.request.identification]);
-        let new: Vec<u64> = all.filter(|one| !seen.contains(one)).collect();
-        seen.extend(new);
-        while seen.len() > SEEN {
-            seen.pop_front();
+    /// Returns the requests of a visit, including the accepted request and those that still wait. If the mobile node has left before,
+    /// those of the visit that has ended are included.
+    fn history_with(&mut self, visit: Visit, accepted: &Pending) -> History {
+        let present = self.visitors.get_mut(&visit).map(|old| std::mem::take(&mut old.history));
+        let mut history = present.or_else(|| self.past(accepted.since, visit).cloned()).unwrap_or_default();
+        for (_, other) in self.waiting.of(visit.0, accepted.mac) {
+            history.sees(other.request.identification);
         }
-        seen
+        history.sees(accepted.request.identification);
+        history
+    }
+
+    /// Returns the requests of a visit that has ended by a Binding Update; `None` if there is none.
+    pub(super) fn past(&self, now: Instant, visit: Visit) -> Option<&History> {
+        let gone = self.handoffs.gone.get(&visit).filter(|gone| now < gone.until).map(|gone| &gone.history);
+        self.handoffs.departures.get(&visit).map(|departure| &departure.history).or(gone)
     }
 
     /// Returns the kinds of tunnels that the visitors of a home agent have asked for, except the visitor of `visit`. Those that
@@ -251,11 +247,18 @@ impl ForeignAgent {
     /// host sends, for example out of a reverse tunnel, go to the visitor's home network: the visitor may have left this
     /// host without a notice.
     pub(super) fn own_packets_to(&self, (host, home_agent): Visit) -> Vec<RouteKey> {
-        let is_proved =
-            self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some();
+        let is_proved = self.is_proved((host, home_agent));
         let care_of = self.config.address.address;
-        let own = self.own_addresses().into_iter().filter(|own| is_proved || *own == care_of);
+        // A home agent beside this role sends its tunnels from the same address, to exits that are not known here.
+        let is_shared = self.config.beside.contains(&care_of);
+        let own = self.own_addresses().into_iter();
+        let own = own.filter(|own| is_proved || (*own == care_of && !is_shared));
         own.map(|own| RouteKey { src: Prefix::host(own), ..RouteKey::to(Class::HOST, host) }).collect()
+    }
+
+    /// Returns whether an association authenticates a visit.
+    pub(super) fn is_proved(&self, (host, home_agent): Visit) -> bool {
+        self.mobile_nodes.first(host).is_some() || self.home_agents.first(home_agent).is_some()
     }
 
     /// Removes the routes for this host's own packets to a visitor.
@@ -274,13 +277,19 @@ impl ForeignAgent {
         waits || self.opened.contains_key(&host)
     }
 
-    /// Removes the routes for this host's own packets to a visitor whose home address equals `home_agent`. Otherwise,
-    /// requests for the home agent would be sent to the visitor.
-    pub(super) fn keep_path_to(&mut self, home_agent: Ipv4Addr, out: &mut Outbox) {
-        let same = |visit: &Visit, visitor: &Visitor| visit.0 == home_agent && !visitor.reached.is_empty();
+    /// Returns whether this agent sends messages or tunnels to this address.
+    fn is_peer(&self, address: Ipv4Addr) -> bool {
+        self.is_home_agent_of_any(address) || self.tunnels.is_exit(address)
+    }
+
+    /// Removes the routes for this host's own packets to a visitor whose home address equals `peer`, the address of a home
+    /// agent, of another foreign agent or of the exit of a tunnel. Otherwise, requests, Binding Updates and tunneled packets for
+    /// the peer would be sent to the visitor.
+    pub(super) fn keep_path_to(&mut self, peer: Ipv4Addr, out: &mut Outbox) {
+        let same = |visit: &Visit, visitor: &Visitor| visit.0 == peer && !visitor.reached.is_empty();
         let found = self.visitors.iter_mut().find(|(visit, visitor)| same(visit, visitor));
         let keys = found.map(|(_, visitor)| std::mem::take(&mut visitor.reached));
-        self.unreach(keys.unwrap_or_default(), home_agent, out);
+        self.unreach(keys.unwrap_or_default(), peer, out);
     }
 
     /// Ends a visit whose route in the packet class of the home agent has expired. Does nothing if the visit was

@@ -52,8 +52,8 @@ fn a_visit_lasts_no_longer_than_was_asked_for() {
     let (key, end) = effects.iter().find_map(until).unwrap();
     assert_eq!(end, Instant::from_millis(61_000));
     let lifetime = |agent: &ForeignAgent| {
-        let visitors = agent.status().get("visitors").cloned();
-        visitors.as_ref().and_then(|all| all.get(&HOME.to_string())?.get("lifetime_s")?.as_int())
+        let visits = rows(&agent.status(), "visitors", &HOME.to_string());
+        visits.first().and_then(|visit| visit.get("lifetime_s")?.as_int())
     };
     assert_eq!(lifetime(&agent), Some(60));
     give(&mut agent, Instant::from_millis(60_999), Input::Idle(key, Instant::ZERO));

@@ -304,12 +304,16 @@ fn a_home_agent_gets_no_power_over_the_mobile_nodes_of_another_one() {
     answers(&mut agent, at(2010), &accepting(&theirs, vec![Extension::Skipped { kind, data }]));
     assert_eq!(keys(&agent), 2);
     let forged = Association { spi: key_of(&asked).spi, ..key_of(&theirs) };
-    let home_agent = |agent: &ForeignAgent| {
-        let status = agent.status();
-        status.get("visitors").and_then(|all| all.get("10.1.0.7")?.get("home_agent").cloned())
+    let home_agents = |agent: &ForeignAgent| {
+        let visits = rows(&agent.status(), "visitors", "10.1.0.7");
+        visits.iter().map(|visit| visit.get("home_agent").cloned()).collect::<Vec<_>>()
     };
     told(&mut agent, 3000, update(3000, &forged));
-    assert_eq!(home_agent(&agent), Some(node::Value::from(AGENT)), "its own visit has ended, not the other");
+    assert_eq!(
+        home_agents(&agent),
+        [Some(node::Value::from(AGENT))],
+        "its own visit has ended, not the other"
+    );
     told(&mut agent, 4000, update(4000, &key_of(&asked)));
     assert!(!visits(&agent));
 }

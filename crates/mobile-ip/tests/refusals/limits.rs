@@ -1,7 +1,9 @@
 //! Limits of docs/mobile-ip.md that keep an agent from sending many messages or packets.
 
 use super::*;
-use mobile_ip::message::{Binding, BindingRequest, Numbers, Warning};
+use mobile_ip::message::{
+    Binding, BindingRequest, DistributedKey, KeyScope, Numbers, PreviousAgent, Warning,
+};
 
 const SENDER: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 const NEW: Ipv4Addr = Ipv4Addr::new(10, 4, 0, 1);
@@ -118,4 +120,60 @@ fn a_foreign_agent_acknowledges_8_updates_of_a_mobile_node_in_a_second() {
         (0..updates).map(answer).sum::<usize>()
     };
     assert_eq!([answers(1000, 20), answers(1900, 50), answers(2000, 20)], [8, 0, 8]);
+}
+
+/// Mobile nodes register one after the other and leave by a Binding Update, with distributed keys. The agent forwards for as many of them
+/// as there may be visits: the oldest forwarding ends.
+#[test]
+fn a_foreign_agent_forwards_for_as_many_mobile_nodes_as_may_visit_it() {
+    let key = "ffeeddccbbaa99887766554433221100";
+    let mut agent = foreign_agent(&format!(
+        "smooth_handoff = true\ndistributed_keys = true\nvisitors = 10
+        home_agents = [{{ address = '{AGENT}', spi = 400, key = '{key}' }}]"
+    ))
+    .unwrap();
+    start(&mut agent);
+    let foreign = Association { spi: 400, algorithm: Algorithm::HmacSha256, key: key.parse().unwrap() };
+    for number in 0..30_u8 {
+        let now = at(1000 + u64::from(number) * 10);
+        let home = Ipv4Addr::new(10, 1, 9, number + 1);
+        let asked = request(now, home);
+        heard(&mut agent, now, 1, MOBILE, packet(home, VISITED, &asked.emit()));
+        let mut reply = asked.reply(Code::Accepted);
+        reply.lifetime = 300;
+        reply.sign(Between::MobileHome, &super::association());
+        let scope = KeyScope::of(&asked).unwrap();
+        let given = DistributedKey::new(&scope, &super::association(), &foreign);
+        reply.extensions.push(given.extension(&Numbers::default()));
+        reply.sign(Between::ForeignHome, &foreign);
+        heard(&mut agent, now, UP, MOBILE, packet(AGENT, VISITED, &reply.emit()));
+        let key = scope.association(&super::association());
+        let update = super::handoffs::signed_update(at(1005 + u64::from(number) * 10), home, NEW, &key);
+        let update = Binding::Update(update).emit(&Numbers::default());
+        heard(&mut agent, at(1005 + u64::from(number) * 10), UP, MOBILE, packet(NEW, VISITED, &update));
+    }
+    let handoffs = agent.status().get("handoffs").cloned().unwrap();
+    let left = |number: u8| rows(&handoffs, "departures", &format!("10.1.9.{number}")).len();
+    assert_eq!((1..=30).map(left).sum::<usize>(), 10);
+    assert_eq!([left(20), left(21), left(30)], [0, 1, 1]);
+}
+
+/// A mobile node names ten previous agents in turn. The agent remembers the last four.
+#[test]
+fn a_foreign_agent_takes_packets_of_four_previous_agents() {
+    let mut agent = super::handoffs::agent(super::handoffs::PROVEN);
+    let previous = |number: u8| Ipv4Addr::new(10, 20, 0, number);
+    for number in 1..=10_u8 {
+        let now = at(1000 * u64::from(number));
+        let mut asked = request(now, HOME);
+        let said =
+            PreviousAgent::new(&asked, 300, previous(number), &super::association(), &Numbers::default());
+        asked.extensions.push(said.extension(&Numbers::default()));
+        asked.sign(Between::MobileForeign, &super::association());
+        heard(&mut agent, now, 1, MOBILE, packet(HOME, VISITED, &asked.emit()));
+        heard(&mut agent, now, UP, MOBILE, reply_to(&asked, AGENT));
+    }
+    let mut gets =
+        |number: u8| super::handoffs::receives_from(&mut agent, at(12_000), previous(number)).is_some();
+    assert_eq!((1..=10).filter(|number| gets(*number)).collect::<Vec<_>>(), [7, 8, 9, 10]);
 }

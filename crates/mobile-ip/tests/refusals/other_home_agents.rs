@@ -506,10 +506,7 @@ fn the_end_of_a_claim_is_not_that_of_the_arrival() {
     asks(&mut agent, at(2000), MOBILE, &asked(at(2000), AGENT, NEXT, true));
     let entries = |agent: &ForeignAgent| {
         let handoffs = agent.status().get("handoffs").cloned().unwrap();
-        match handoffs.get("arrivals") {
-            Some(node::Value::Map(entries)) => entries.len(),
-            other => panic!("{other:?}"),
-        }
+        rows(&handoffs, "arrivals", "10.1.0.7").len()
     };
     assert_eq!(entries(&agent), 2);
     give(&mut agent, at(9500), Input::Timeout);
@@ -529,5 +526,18 @@ fn a_new_link_address_gets_the_packets_of_earlier_agents_with_a_key() {
         registers(&mut agent, at(2500), ATTACKER, &asked(at(2500), AGENT, NEXT, is_proven));
         assert_eq!(receives_from(&mut agent, at(2501), NEXT), Some(ATTACKER));
         assert_eq!(receives_from(&mut agent, at(2501), PREVIOUS), is_proven.then_some(ATTACKER));
+    }
+}
+
+/// A host claims the mobile node with its own home agent, and names an agent. Then the mobile node registers: it gets no packets out of
+/// the tunnel of that agent, and the host gets none either.
+#[test]
+fn a_claim_before_a_visit_gets_no_packets_after_the_registration() {
+    for rogue in ROGUES {
+        let mut agent = agent(TRUSTS.replace("direct_tunnels = true", "").as_str());
+        asks(&mut agent, at(1000), ATTACKER, &asked(at(1000), rogue, CORRESPONDENT, false));
+        registers(&mut agent, at(1010), MOBILE, &asked(at(1010), AGENT, PREVIOUS, false));
+        let got = get(&mut agent, at(1030));
+        assert_eq!(got, [Some(MOBILE), None], "{rogue}");
     }
 }

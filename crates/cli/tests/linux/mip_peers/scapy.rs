@@ -137,7 +137,7 @@ fn a_foreign_agent_relays_to_a_home_agent_of_scapy() {
         let is_one = |row: &&Value| row["type"] == kind && row["extensions"] == serde_json::json!(wanted);
         assert!(read.iter().filter(is_one).count() >= 2, "{host}: {read:?}");
     }
-    let visitor = &stage.status("foreign")["foreign_agent"]["visitors"]["10.1.0.7"];
+    let visitor = &stage.status("foreign")["foreign_agent"]["visitors"]["10.1.0.7"][0];
     assert_eq!(
         (&visitor["spi"], &visitor["home_agent_spi"]),
         (&4_294_967_294_u32.into(), &4000.into()),

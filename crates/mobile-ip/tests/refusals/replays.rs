@@ -1,0 +1,215 @@
+//! Hosts that have recorded requests of a mobile node and the replies to them, and send them again, as they are or changed.
+
+use super::handoffs::{ATTACKER, NEXT, PREVIOUS, UP, agent, at, receives_from, signed_update};
+use super::*;
+use mobile_ip::message::{Binding, DistributedKey, KeyScope, Numbers};
+
+/// The foreign agent gets the keys of its visitors from their home agent.
+const DISTRIBUTED: &str = r#"
+    smooth_handoff = true
+    distributed_keys = true
+    buffer = { packets = 4, drain = "paced", rate = "8kb/s" }
+    home_agents = [{ address = "10.1.0.2", spi = 400, key = "ffeeddccbbaa99887766554433221100" }]
+"#;
+/// The foreign agent has associations with the mobile node and its home agent.
+const CONFIGURED: &str = r#"
+    smooth_handoff = true
+    buffer = { packets = 4, drain = "paced", rate = "8kb/s" }
+    mobile_nodes = [{ address = "10.1.0.7", spi = 256, key = "000102030405060708090a0b0c0d0e0f" }]
+    home_agents = [{ address = "10.1.0.2", spi = 400, key = "ffeeddccbbaa99887766554433221100" }]
+"#;
+
+/// Returns a request of the mobile node, authenticated to the foreign agent if that is configured.
+fn asked(changes: &str, ms: u64) -> Request {
+    let mut asked = request(at(ms), HOME);
+    if changes == CONFIGURED {
+        asked.sign(Between::MobileForeign, &association());
+    }
+    asked
+}
+
+/// Returns a key of the attacker, for authentications that no one at this link can check.
+fn rogue() -> Association {
+    Association { key: "00000000000000000000000000000000".parse().unwrap(), ..association() }
+}
+
+fn asks(agent: &mut ForeignAgent, ms: u64, mac: Mac, asked: &Request) {
+    heard(agent, at(ms), 1, mac, packet(HOME, VISITED, &asked.emit()));
+}
+
+/// Gives the foreign agent the acceptance of a request, with the authentication of the home agent.
+fn accepts(agent: &mut ForeignAgent, ms: u64, asked: &Request) -> Vec<Effect> {
+    accepts_as(agent, ms, asked, asked.identification)
+}
+
+/// Gives the foreign agent the acceptance of a request, with this Identification in the reply.
+fn accepts_as(agent: &mut ForeignAgent, ms: u64, asked: &Request, identification: u64) -> Vec<Effect> {
+    let key = "ffeeddccbbaa99887766554433221100".parse().unwrap();
+    let foreign = Association { spi: 400, algorithm: Algorithm::HmacSha256, key };
+    let mut reply =
+        Reply { lifetime: asked.lifetime, identification, extensions: vec![], ..asked.reply(Code::Accepted) };
+    reply.sign(Between::MobileHome, &association());
+    if let Some(scope) = KeyScope::of(asked) {
+        let key = DistributedKey::new(&scope, &association(), &foreign);
+        reply.extensions.push(key.extension(&Numbers::default()));
+    }
+    reply.sign(Between::ForeignHome, &foreign);
+    heard(agent, at(ms), UP, ATTACKER, packet(AGENT, VISITED, &reply.emit()))
+}
+
+/// The mobile node leaves by a Binding Update, whose care-of address is [`HOME`] if nothing is to be forwarded.
+fn leaves(agent: &mut ForeignAgent, ms: u64, registered: &Request, care_of: Ipv4Addr) {
+    let distributed = KeyScope::of(registered).unwrap().association(&association());
+    for key in [distributed, association()] {
+        let update = Binding::Update(signed_update(at(ms), HOME, care_of, &key));
+        let bytes = update.emit(&Numbers::default());
+        heard(agent, at(ms), UP, ATTACKER, packet(PREVIOUS, VISITED, &bytes));
+    }
+}
+
+/// Returns the link addresses to which packets go by the visited link in these effects.
+fn on_the_link(effects: &[Effect]) -> Vec<Mac> {
+    let to = |effect: &Effect| match effect {
+        Effect::Send(Some(iface), packet) if iface.0 == 1 => Some(packet.link.dst),
+        _ => None,
+    };
+    effects.iter().filter_map(to).collect()
+}
+
+fn visits(agent: &ForeignAgent) -> usize {
+    rows(&agent.status(), "visitors", "10.1.0.7").len()
+}
+
+/// A home agent answers a repetition of the last accepted request again. After the mobile node has left, such an answer begins no
+/// visit: packets are still forwarded, or dropped if it has asked for that. Also if the link address is forged.
+#[test]
+fn a_request_of_a_visit_that_has_ended_begins_no_other_one() {
+    for (changes, care_of) in
+        [DISTRIBUTED, CONFIGURED].into_iter().flat_map(|keys| [(keys, NEXT), (keys, HOME)])
+    {
+        for mac in [ATTACKER, MOBILE] {
+            let mut agent = agent(changes);
+            let first = asked(changes, 1000);
+            asks(&mut agent, 1000, MOBILE, &first);
+            accepts(&mut agent, 1010, &first);
+            assert_eq!(visits(&agent), 1);
+            leaves(&mut agent, 2000, &first, care_of);
+            assert_eq!(visits(&agent), 0, "it has left");
+            asks(&mut agent, 2050, mac, &first);
+            let effects = accepts(&mut agent, 2060, &first);
+            assert_eq!((visits(&agent), on_the_link(&effects)), (0, vec![]), "{mac}, {care_of}, {changes}");
+            assert_eq!(receives_from(&mut agent, at(2070), AGENT), None);
+            // The mobile node comes back with a new request.
+            let back = asked(changes, 4123);
+            asks(&mut agent, 4123, MOBILE, &back);
+            accepts(&mut agent, 4130, &back);
+            assert_eq!(visits(&agent), 1, "{mac}, {care_of}, {changes}");
+        }
+    }
+}
+
+/// Kept packets of a mobile node that has left wait for their turn. A host that repeats its request gets none of them.
+#[test]
+fn kept_packets_that_wait_go_to_no_host_that_repeats_a_request() {
+    for changes in [DISTRIBUTED, CONFIGURED] {
+        let mut agent = agent(changes);
+        let first = asked(changes, 1000);
+        asks(&mut agent, 1000, MOBILE, &first);
+        accepts(&mut agent, 1010, &first);
+        for number in 0..4 {
+            receives_from(&mut agent, at(1500 + number * 100), AGENT);
+        }
+        leaves(&mut agent, 2000, &first, NEXT);
+        asks(&mut agent, 2005, ATTACKER, &first);
+        let effects = accepts(&mut agent, 2010, &first);
+        assert!(on_the_link(&effects).is_empty(), "{changes}");
+        give(&mut agent, at(3000), Input::Timeout);
+        assert_eq!(visits(&agent), 0);
+    }
+}
+
+/// The visit of a mobile node does not move by a recorded request and its reply, however many requests came since.
+#[test]
+fn a_recorded_request_and_its_reply_move_no_visit() {
+    for changes in [DISTRIBUTED, CONFIGURED] {
+        let mut agent = agent(changes);
+        let all: Vec<Request> = (1..=20).map(|second| asked(changes, second * 1000)).collect();
+        for (ms, one) in (1000..).step_by(1000).zip(&all) {
+            asks(&mut agent, ms, MOBILE, one);
+            accepts(&mut agent, ms + 10, one);
+        }
+        for (ms, one) in (21_000..).step_by(10).zip(&all) {
+            asks(&mut agent, ms, ATTACKER, one);
+            let effects = accepts(&mut agent, ms + 5, one);
+            assert!(on_the_link(&effects).is_empty(), "{changes}");
+        }
+        assert_eq!(receives_from(&mut agent, at(22_000), AGENT), Some(MOBILE), "{changes}");
+        let visitor = &rows(&agent.status(), "visitors", "10.1.0.7")[0];
+        assert_eq!(visitor.get("since_unix_s").and_then(node::Value::as_int), Some(946_684_801));
+        assert!(counted(&agent, "replayed_reply") + counted(&agent, "repeated_by_another") >= 20);
+    }
+}
+
+/// A reply is matched by the low half of the Identification. A forged request with the low half of a recorded one, and another high
+/// half, is not accepted by the reply to the recorded one.
+#[test]
+fn a_recorded_reply_accepts_no_forged_request_with_the_same_low_half() {
+    let mut agent = agent(DISTRIBUTED);
+    let first = asked(DISTRIBUTED, 1000);
+    asks(&mut agent, 1000, MOBILE, &first);
+    accepts(&mut agent, 1010, &first);
+    let mut forged = Request { identification: first.identification + (1 << 40), ..first.clone() };
+    forged.extensions.clear();
+    forged.sign(Between::MobileHome, &rogue());
+    asks(&mut agent, 2000, ATTACKER, &forged);
+    let effects = accepts(&mut agent, 2010, &first);
+    assert_eq!((on_the_link(&effects), counted(&agent, "replayed_reply")), (vec![], 1));
+    assert_eq!(visits(&agent), 1);
+}
+
+/// With nonces, the reply has another high half than its request. A mobile node with a new link address is admitted all the same.
+#[test]
+fn with_nonces_a_visit_moves_to_another_link_address() {
+    let mut agent = agent(DISTRIBUTED);
+    for (ms, mac, identification) in
+        [(1000, MOBILE, 9 << 32 | 5), (2000, MOBILE, 7 << 32 | 6), (3000, ATTACKER, 3 << 32 | 7)]
+    {
+        let mut asked = Request { identification, ..request(at(ms), HOME) };
+        asked.extensions.clear();
+        asked.sign(Between::MobileHome, &association());
+        asks(&mut agent, ms, mac, &asked);
+        let effects = accepts_as(&mut agent, ms + 10, &asked, identification ^ (8 << 32));
+        assert_eq!(on_the_link(&effects), [mac], "{ms}");
+    }
+    assert_eq!(counted(&agent, "replayed_reply"), 0);
+}
+
+/// A deregistration, and a registration of a co-located care-of address, have no Foreign-Home Authentication. A host on the link that
+/// sends both the request and the reply ends no visit of another link address. The visitor itself does.
+#[test]
+fn a_deregistration_from_another_link_address_ends_no_visit() {
+    for (mac, flags, ends) in [
+        (ATTACKER, 0, false),
+        (ATTACKER, RequestFlags::DECAPSULATION.0, false),
+        (MOBILE, 0, true),
+        (MOBILE, RequestFlags::DECAPSULATION.0, true),
+    ] {
+        let mut agent = agent(DISTRIBUTED);
+        let first = asked(DISTRIBUTED, 1000);
+        asks(&mut agent, 1000, MOBILE, &first);
+        accepts(&mut agent, 1010, &first);
+        let co_located = Ipv4Addr::new(10, 3, 0, 77);
+        let is_own = flags != 0;
+        let mut forged = Request { flags: RequestFlags(flags), ..request(at(2000), HOME) };
+        forged.extensions.clear();
+        (forged.lifetime, forged.care_of) = if is_own { (300, co_located) } else { (0, VISITED) };
+        forged.sign(Between::MobileHome, &rogue());
+        let source = if is_own { co_located } else { HOME };
+        heard(&mut agent, at(2000), 1, mac, packet(source, VISITED, &forged.emit()));
+        let mut reply = Reply { lifetime: forged.lifetime, ..forged.reply(Code::Accepted) };
+        reply.sign(Between::MobileHome, &rogue());
+        heard(&mut agent, at(2010), UP, ATTACKER, packet(AGENT, VISITED, &reply.emit()));
+        assert_eq!(visits(&agent), usize::from(!ends), "{mac}, {flags}");
+        assert_eq!(counted(&agent, "deregistered_by_another"), i64::from(!ends), "{mac}, {flags}");
+    }
+}
