@@ -52,7 +52,7 @@ fn bar(comparison: &Comparison, row: &Row) -> Bar {
                 summary.interval_text(1).map_or(String::new(), |interval| format!(" ({interval})"));
             format!("{:.1} ms{interval}, n {}", summary.median, summary.n)
         }
-        None => row.why_not.as_ref().map_or(String::new(), |_| "cannot".to_owned()),
+        None => row.absent().to_owned(),
     };
     let finite = row.median.filter(|summary| summary.median.is_finite());
     Bar {

@@ -36,6 +36,20 @@ pub struct Row {
     pub why_not: Option<String>,
 }
 
+/// The reason of a metric without a valid value.
+const NONE_VALID: &str = "no valid run has a value of this metric";
+
+impl Row {
+    /// Returns a short text for a row without values: the protocol cannot make the move, its runs are invalid, or there were none.
+    pub(super) fn absent(&self) -> &'static str {
+        match self.why_not.as_deref() {
+            Some(NOT_ON_LINUX) | None => "not measured",
+            Some(NONE_VALID) => "invalid",
+            Some(_) => "cannot",
+        }
+    }
+}
+
 /// Returns all rows, ordered by move, workload, protocol, backend and metric.
 pub fn rows(comparison: &Comparison) -> Vec<Row> {
     let course = comparison.course;
@@ -86,7 +100,7 @@ fn filled(mut row: Row, results: &Results, leg: &Leg, never: Option<&str>) -> Ro
                 .to_owned(),
         );
     } else if row.median.is_none() && row.invalid > 0 {
-        row.why_not = Some("no valid run has a value of this metric".to_owned());
+        row.why_not = Some(NONE_VALID.to_owned());
     } else if row.backend == Backend::Linux && runs(results, leg).next().is_none() {
         row.why_not = Some(NOT_ON_LINUX.to_owned());
     }

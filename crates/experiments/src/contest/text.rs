@@ -82,7 +82,7 @@ fn repetitions(comparison: &Comparison) -> String {
     let fixed = |runs: usize| if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
     let mut out =
         "medians of n runs, each at a different phase, with the 95 % confidence interval of the median in brackets; no brackets: fewer than 6 runs, or \
-         one value in all; -: not measured\n"
+         both limits of the interval are equal; -: not measured\n"
             .to_owned();
     for results in &comparison.backends {
         let _ = match (comparison.repeat, results.backend) {
@@ -311,9 +311,9 @@ fn table(
                 Some((*row).clone())
             };
             let mut row = vec![who.title.clone(), results.backend.name().to_owned()];
-            let why_not = of(&OUTAGE).filter(|row| row.median.is_none()).and_then(|row| row.why_not);
-            if let Some(why_not) = why_not {
-                row.push(if why_not == NOT_ON_LINUX { "not measured" } else { "cannot" }.to_owned());
+            let none = of(&OUTAGE).filter(|row| row.median.is_none() && row.why_not.is_some());
+            if let Some(none) = none {
+                row.push(none.absent().to_owned());
             } else {
                 row.extend(cells(&of));
             }
@@ -341,7 +341,7 @@ fn reasons(comparison: &Comparison, here: &[&Row]) -> String {
             let word = match row.median {
                 Some(_) => "never",
                 None if why == NOT_ON_LINUX => "not measured on Linux",
-                None => "cannot",
+                None => row.absent(),
             };
             let _ = writeln!(out, "  {} {word}: {why}", who.title);
             said.push(why);

@@ -137,6 +137,20 @@ impl Report {
         self.backends.iter().find(|results| results.backend == backend)
     }
 
+    /// Returns the report without its invalid points, and the names of these.
+    pub(super) fn divided(&self) -> (Self, Vec<String>) {
+        let mut valid = self.clone();
+        let mut invalid = Vec::new();
+        for results in &mut valid.backends {
+            for (point, measured) in &mut results.rows {
+                if measured.take_if(|measured| !measured.is_valid()).is_some() {
+                    invalid.push(format!("{} ({})", point.label, results.backend.title()));
+                }
+            }
+        }
+        (valid, invalid)
+    }
+
     /// Returns the verdict on every property on every measured backend.
     pub fn verdicts(&self) -> Vec<Verdict> {
         self.backends.iter().flat_map(|results| verdicts(self.experiment.must_hold, results)).collect()

@@ -27,6 +27,14 @@ pub(crate) enum Drawn {
 }
 
 impl Drawn {
+    const fn caption(&mut self) -> &mut String {
+        match self {
+            Self::Points(figure) => &mut figure.caption,
+            Self::Distribution(figure) => &mut figure.caption,
+            Self::Time(figure) => &mut figure.caption,
+        }
+    }
+
     fn written(&self) -> [String; 2] {
         match self {
             Self::Points(figure) => [figure.svg(), figure.csv()],
@@ -70,13 +78,18 @@ pub fn figure_names(experiment: &'static Experiment) -> impl Iterator<Item = Str
     (1..=MOST).map(|number| name(experiment, number))
 }
 
-/// Draws all figures of a report, each as SVG and as CSV.
+/// Draws all figures of a report, each as SVG and as CSV. Invalid points are not drawn, and the captions name them.
 pub fn figures(report: &Report) -> Vec<Figure> {
-    let drawn = (report.experiment.figures)(report);
+    let (valid, invalid) = report.divided();
+    let drawn = (report.experiment.figures)(&valid);
     debug_assert!(drawn.len() <= MOST);
     (1..)
         .zip(drawn)
-        .map(|(i, figure)| {
+        .map(|(i, mut figure)| {
+            if !invalid.is_empty() {
+                let caption = figure.caption();
+                *caption = format!("{caption} Not drawn, because a run is invalid: {}.", invalid.join("; "));
+            }
             let [svg, csv] = figure.written();
             Figure { name: name(report.experiment, i), svg, csv }
         })

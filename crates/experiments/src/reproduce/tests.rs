@@ -307,6 +307,26 @@ fn a_computed_point_needs_the_points_from_which_it_is_computed() {
     assert_eq!(carry_out::span(&claims, Backend::Linux, 4), Duration::ZERO);
 }
 
+/// No figure draws a point that the tables call invalid, and each caption names it.
+#[test]
+fn an_invalid_point_is_in_no_figure() {
+    let all = ALL.iter().find(|report| report.experiment.id == "mobile-ip/satellite-buffer").unwrap();
+    let mut report = all.clone();
+    let (point, measured) = report.backends[0].rows.iter_mut().find(|(_, row)| row.is_some()).unwrap();
+    let label = point.label.clone();
+    let doubt = Doubt::NotMeasured { why: "on purpose".to_owned() };
+    measured.as_mut().unwrap().validity = Validity::Invalid(vec![doubt]);
+    let [before, after] = [all, &report].map(figure::figures);
+    assert!(before.iter().all(|figure| !figure.svg.contains("Not drawn")));
+    // The distribution has a series for each point.
+    let lines = |figures: &[Figure]| figures.iter().map(|figure| figure.csv.lines().count()).sum::<usize>();
+    assert!(lines(&after) < lines(&before), "{label}");
+    for figure in &after {
+        let text: String = figure.svg.chars().filter(|c| !c.is_whitespace()).collect();
+        assert!(text.contains("Notdrawn"), "{}", figure.name);
+    }
+}
+
 #[test]
 fn an_infinite_value_is_no_value() {
     use super::table::number;

@@ -1,8 +1,8 @@
 //! The replies of home agents at a foreign agent, and ICMP errors about requests (RFC 5944, section 3.7.3).
 
 use super::{
-    ForeignAgent, HOME_AGENT_FAILED, NOT_A_FAILURE, NOT_ADMITTED, NOT_FROM_HOME, DEREGISTERED_BY_ANOTHER, NOT_PENDING,
-    REPEATED_BY_ANOTHER, REPLAYED_REPLY, Visit, has_own_address, is_after_challenge,
+    DEREGISTERED_BY_ANOTHER, ForeignAgent, HOME_AGENT_FAILED, NOT_A_FAILURE, NOT_ADMITTED, NOT_FROM_HOME,
+    NOT_PENDING, REPEATED_BY_ANOTHER, REPLAYED_REPLY, Visit, has_own_address, is_after_challenge,
     is_authenticated_to_home,
 };
 use crate::message::{Between, Code, Extension, PORT, Reply, datagram};
