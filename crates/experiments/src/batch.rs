@@ -68,7 +68,7 @@ pub fn each<T: Send>(
 pub const METRICS: [(&str, &str); 6] = [
     (
         "outage_ms",
-        "time in which the application received no new data, per handoff; 0 if the handoff interrupted nothing",
+        "time until the application received new data by the new path, per handoff; 0 if the handoff interrupted nothing",
     ),
     ("lost_packets", "lost packets with data of the host's flows, per handoff"),
     ("duplicate_packets", "copies of packets that arrived in addition to the first copy, per handoff"),
@@ -440,7 +440,7 @@ mod tests {
         let figure = all.figure("x", Backend::Sim).unwrap();
         assert_eq!(figure.panels.len(), 1, "what does not vary is not drawn");
         assert!(
-            figure.panels[0].title.starts_with("outage: time in which the application received no new data"),
+            figure.panels[0].title.starts_with("outage: time until the application received new data"),
             "{}",
             figure.panels[0].title
         );

@@ -30,16 +30,15 @@ pub fn text(outcome: &Outcome) -> String {
     out.push_str(&denied(outcome));
     for (number, handoff) in (1..).zip(&outcome.handoffs) {
         for cost in &handoff.flows {
-            if let Some(lines) =
-                outage(outcome, handoff.host, &title(outcome, number, cost.flow), &cost.experience)
-            {
+            let title = format!("{}: {}", title(outcome, number, cost.flow), NO_DATA_BY_NEW_PATH);
+            if let Some(lines) = outage(outcome, handoff.host, &title, &cost.experience) {
                 out.push('\n');
                 out.push_str(&lines);
             }
         }
     }
     for hole in &outcome.holes {
-        let title = format!("hole at {}, flow {}", outcome.host(hole.host), hole.flow + 1);
+        let title = format!("hole at {}, flow {}: {NO_DATA}", outcome.host(hole.host), hole.flow + 1);
         if let Some(lines) = outage(outcome, hole.host, &title, &hole.experience) {
             out.push('\n');
             out.push_str(&lines);
@@ -317,15 +316,16 @@ pub fn experience(experience: &Experience) -> String {
     }
 }
 
+/// What a hole is, and the outage of a handoff: data by the earlier path do not end it.
+pub(crate) const NO_DATA: &str = "no new data";
+pub(crate) const NO_DATA_BY_NEW_PATH: &str = "no new data by the new path";
+
 /// Returns a title line, and one line for each part of an outage of this host. If the link of another host is the
 /// cause, the host is named. Returns `None` if there was no outage, or if it did not end.
 fn outage(outcome: &Outcome, host: HostId, title: &str, experience: &Experience) -> Option<String> {
     let outage = experience.outage()?;
-    let mut out = format!(
-        "{title}: no new data for {} ms from {:.6} s\n",
-        millis(outage.span()),
-        outage.from.as_secs_f64()
-    );
+    let mut out =
+        format!("{title} for {} ms from {:.6} s\n", millis(outage.span()), outage.from.as_secs_f64());
     for owner in &outage.owners {
         let _ = write!(out, "  {:>9} ms  {:12}", millis(owner.span()), owner.name());
         if owner.stage.is_some() {

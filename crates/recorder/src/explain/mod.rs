@@ -9,6 +9,7 @@ pub use timeline::timeline;
 use crate::flow::PacketEvent;
 use crate::handoff::{Experience, FlowCost, Handoff, Outage, Recovery};
 use crate::journey::{Fate, Journeys};
+use crate::report::{NO_DATA, NO_DATA_BY_NEW_PATH};
 use crate::run::Outcome;
 use draw::Table;
 use std::collections::BTreeMap;
@@ -39,7 +40,7 @@ pub fn handoffs(outcome: &Outcome) -> String {
         );
         let _ = writeln!(out, "  {}", flow_title(outcome, hole.flow));
         match &hole.experience {
-            Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
+            Experience::Outage(outage) => out.push_str(&parts(outcome, NO_DATA, outage)),
             _ => out.push_str("  never: no new data until the flow or the run ended\n"),
         }
         let _ = writeln!(out, "  lost {}", count(hole.lost as usize, "packet"));
@@ -98,7 +99,7 @@ fn of_flow<'a>(
 ) -> String {
     let mut out = String::new();
     match &cost.experience {
-        Experience::Outage(outage) => out.push_str(&parts(outcome, outage)),
+        Experience::Outage(outage) => out.push_str(&parts(outcome, NO_DATA_BY_NEW_PATH, outage)),
         Experience::Never { from } => {
             let _ = writeln!(out, "  never: no new data from {from} s until the flow or the run ended");
         }
@@ -140,8 +141,8 @@ fn of_flow<'a>(
     out
 }
 
-/// Returns a table with one row for each part of an outage, and the sum of the parts.
-fn parts(outcome: &Outcome, outage: &Outage) -> String {
+/// Returns a table with one row for each part of an outage, and the sum of the parts. `what` is what the outage is.
+fn parts(outcome: &Outcome, what: &str, outage: &Outage) -> String {
     let mut table = Table::new(["ms", "from s", "to s", "owner", "begins with", "ends with"]);
     for owner in &outage.owners {
         let event = |name: &str, host| format!("{name} at {}", outcome.host(host));
@@ -160,12 +161,8 @@ fn parts(outcome: &Outcome, outage: &Outage) -> String {
         ]);
     }
     let sum: Duration = outage.owners.iter().map(crate::handoff::Owner::span).sum();
-    let mut out = format!(
-        "  no new data for {} ms, from {} s to {} s\n",
-        exact_ms(outage.span()),
-        outage.from,
-        outage.to
-    );
+    let mut out =
+        format!("  {what} for {} ms, from {} s to {} s\n", exact_ms(outage.span()), outage.from, outage.to);
     table.render().lines().for_each(|line| {
         let _ = writeln!(out, "    {line}");
     });

@@ -27,7 +27,7 @@ fn the_lines_of_an_outage_sum_to_it() {
     assert_eq!(outages.len(), 2);
     assert_eq!(text.matches("= the whole outage").count(), 2);
     assert!(!text.contains("unexplained") && !text.contains("NOT"));
-    for (outage, section) in outages.iter().zip(text.split("no new data for ").skip(1)) {
+    for (outage, section) in outages.iter().zip(text.split("no new data by the new path for ").skip(1)) {
         let sum: f64 = printed(section).iter().map(|ms| (ms * 1e6).round()).sum();
         assert_eq!(Duration::from_nanos(sum as u64), outage.span());
         assert!(section.starts_with(&exact_ms(outage.span())));
