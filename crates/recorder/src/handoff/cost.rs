@@ -272,7 +272,8 @@ impl Resumed {
         let pause = pause(packets, cut.at);
         let mut until = cut.ready.max(cut.at + pause);
         let is_own = |due: &&Due| {
-            let is_own = due.from <= until;
+            // Earlier data can be on a long path until later: then lost data are due only after the handoff.
+            let is_own = due.sent[0] <= until;
             until = until.max(if is_own { due.to + pause } else { until });
             is_own
         };
@@ -282,7 +283,7 @@ impl Resumed {
             before: earlier.last().map_or(flow.begun, |before| before.at),
             arrival: arrival.map(|arrival| (place, arrival)),
             due: own.last().filter(|due| due.to >= cut.at).copied(),
-            later: later.first().map(|due| due.from),
+            later: later.first().map(|due| due.sent[0]),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Tests of handoffs of idle flows, of flows that answer questions, and of flows that end in an outage.
 
 use super::hole_tests::{SOURCE, of, only_hole, run};
+use super::parts_tests::UPWARD;
 use super::{Experience, FlowCost};
 use crate::flow::FlowEnd;
 use crate::run::Outcome;
@@ -157,4 +158,20 @@ fn datagrams_that_were_lost_before_the_cut_are_not_due_after_it() {
     let flow = &outcome.flows[0];
     assert_eq!(hole.experience.outage().map(super::Outage::span), Some(flow.longest_stall), "{report}");
     assert_eq!(hole.lost, flow.lost, "{report}");
+}
+
+/// An upload by a path of 80 ms. The datagram of 6.003 s is lost in the move at 6 s. Those before it arrive until 6.07 s, when
+/// the handoff has ended. The lost one was due since it was sent, so the flow was not idle.
+#[test]
+fn a_datagram_that_was_lost_behind_others_on_a_long_path_is_due() {
+    let wire = |delay: &str| format!("ends = [\"cor\", \"core\"]\nrate = \"100Mb/s\"\ndelay = \"{delay}\"");
+    let [short, long] = ["1ms", "80ms"].map(wire);
+    let replaced = [UPWARD[0], UPWARD[1], ("start = \"3s\"", "start = \"3.003s\""), MOVES, (&*short, &*long)];
+    let outcome = run(&replaced, &[]);
+    let report = crate::report::text(&outcome);
+    let cost = costs(&outcome)[0];
+    assert_eq!(cost.lost(), 1, "{report}");
+    let outage = cost.experience.outage().unwrap_or_else(|| panic!("{report}"));
+    assert!((6_100..6_110).contains(&(outage.to.0 / 1_000_000)), "{report}");
+    assert_no_longer_than_stalls(&outcome);
 }
