@@ -9,9 +9,11 @@ use node::Stage;
 use trace::{HostId, Record, What};
 use wire::Instant;
 
-/// The reasons for which an agent of Mobile IP drops a packet of a mobile node that is not registered where the packet is.
-const UNKNOWN_TO_AGENT: [&str; 6] = [
+/// The reasons for which an agent of Mobile IP drops a packet of a mobile node that is not registered where the packet is, or
+/// the node itself does.
+const UNKNOWN_TO_AGENT: [&str; 7] = [
     "not_a_visitor",
+    "not_registered",
     "not_the_previous_agent",
     "registration_not_accepted",
     "early_packet_limit",
@@ -137,8 +139,9 @@ impl<'a> HandoffAnalysis<'a> {
         })
     }
 
-    /// Returns whether an agent of Mobile IP dropped the packet, because it did not know the registration of its destination.
-    fn is_unknown_to_agent(&self, lost: &PacketEvent) -> bool {
+    /// Returns whether an agent of Mobile IP dropped the packet, because it did not know the registration of the mobile node, or
+    /// the mobile node did.
+    pub(super) fn is_unknown_to_agent(&self, lost: &PacketEvent) -> bool {
         let record = self.lost_at(lost);
         record.is_some_and(
             |r| matches!(&r.what, What::Dropped(_, _, why) if UNKNOWN_TO_AGENT.contains(&&**why)),

@@ -15,6 +15,7 @@ mod links;
 mod losses;
 mod moves;
 mod one;
+mod own_route;
 mod recovery;
 mod route;
 mod signalling;
@@ -98,6 +99,8 @@ mod losses_tests;
 mod next_tests;
 #[cfg(test)]
 mod overlap_tests;
+#[cfg(test)]
+mod own_route_tests;
 #[cfg(test)]
 mod parts_tests;
 #[cfg(test)]

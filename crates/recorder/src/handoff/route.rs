@@ -58,6 +58,11 @@ pub(super) enum Switched<'a> {
         /// The record that ends it at the sender; `None` if it did not end.
         ready: Option<&'a Record>,
     },
+    /// The host itself is the sender, and its own route changed.
+    Own {
+        /// The record since which its packets used the new route; `None` if they did not use it yet.
+        ready: Option<&'a Record>,
+    },
 }
 
 impl Switched<'_> {
@@ -66,7 +71,7 @@ impl Switched<'_> {
         let ready = match self {
             Self::Earlier => None,
             Self::Agent { mapped, .. } => *mapped,
-            Self::Sender { ready, .. } => *ready,
+            Self::Sender { ready, .. } | Self::Own { ready } => *ready,
         };
         ready.map(|record| record.at)
     }

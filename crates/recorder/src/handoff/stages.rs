@@ -34,7 +34,13 @@ impl<'a> HandoffAnalysis<'a> {
         };
         let departure = departure.filter(|departure| departure.sender != host);
         let last = if ends { to.min(before) } else { to };
-        let (mut stages, switch, crossed) = self.stages(host, cut, last, !ends, departure);
+        let own = (next.flow, next.packets);
+        let leaves = self.has_own_route(host, cut, own).then(|| {
+            let until =
+                if ends { self.sent(next).map_or(last, |sent| sent.0.min(last)) } else { before.min(last) };
+            self.own_route(host, [cut, until], !ends, next.packets)
+        });
+        let (mut stages, switch, crossed) = self.stages(host, [cut, last], !ends, departure, leaves);
         if departure.is_some() {
             self.admission(host, [cut, last], ends, next.packets, &mut stages);
         }
@@ -59,7 +65,7 @@ impl<'a> HandoffAnalysis<'a> {
     pub(super) fn until_opened(&self, cut: &Cut<'_>, flow: &Flow, opened: Instant) -> Outage {
         let departure = Departure { sender: flow.from.host, at: opened, packet: None };
         let departure = Some(departure).filter(|departure| departure.sender != cut.host);
-        let (mut stages, ..) = self.stages(cut.host, cut.at, opened, false, departure);
+        let (mut stages, ..) = self.stages(cut.host, [cut.at, opened], false, departure, None);
         let back = latest(&stages).unwrap_or_else(|| (cut.at, cut.host, "cut".to_owned()));
         let open = (opened, flow.from.host, "connection_open".to_owned());
         add(&mut stages, Stage::Recovery, [Some(back), Some(open)]);
@@ -186,14 +192,14 @@ impl<'a> HandoffAnalysis<'a> {
 
     /// Returns the stages of one handoff in their order, the record that switched the path, and whether there is a
     /// crossover. If `open` is true, a stage that has begun and has not ended lasts until `to`. `departure` is that of data
-    /// that another host sends to `host`.
+    /// that another host sends to `host`, and `leaves` the route of data that `host` itself sends, if it is known.
     fn stages(
         &self,
         host: HostId,
-        cut: Instant,
-        to: Instant,
+        [cut, to]: [Instant; 2],
         open: bool,
         departure: Option<Departure>,
+        leaves: Option<Switched<'a>>,
     ) -> (Vec<Owner>, Option<&'a Record>, bool) {
         let mut stages = Vec::new();
         let last = || open.then(|| (to, host, "next_handoff".to_owned()));
@@ -205,7 +211,7 @@ impl<'a> HandoffAnalysis<'a> {
         let linked = up.map(|r| r.at);
         let up = up.map(|r| (r.at, r.host, "up".into()));
         add(&mut stages, Stage::Link, [gone.map(|r| (r.at, r.host, why(r).into())), up.or_else(last)]);
-        let switched = self.switched(host, [cut, to], departure);
+        let switched = leaves.unwrap_or_else(|| self.switched(host, [cut, to], departure));
         let ready = switched.ready().unwrap_or(to);
         // What the host had begun for the network that its radio left does not count if it begins again.
         let left = gone.filter(|gone| gone.at == cut).and(linked);
@@ -229,7 +235,7 @@ impl<'a> HandoffAnalysis<'a> {
         }
         match switched {
             Switched::Agent { switch, is_crossed, .. } => (stages, switch, is_crossed),
-            Switched::Earlier | Switched::Sender { .. } => (stages, None, false),
+            Switched::Earlier | Switched::Sender { .. } | Switched::Own { .. } => (stages, None, false),
         }
     }
 
@@ -280,10 +286,14 @@ impl<'a> HandoffAnalysis<'a> {
         let asked =
             since.and_then(|since| self.edge(host, since, until, Span::Begins(Stage::Registration), false));
         let announced = asked.or_else(|| self.begin(host, cut, to, Stage::Registration));
-        let begins = self.registration_begins(host, latest(before), named(announced));
+        let is_own = matches!(switched, Switched::Own { .. });
+        // The wait for a reply does not hold the node's own packets.
+        let begins = named(announced);
+        let begins = if is_own { begins } else { self.registration_begins(host, latest(before), begins) };
         let (agent, sender) = match switched {
             Switched::Agent { mapped, .. } => (named(*mapped).or(last), None),
             Switched::Sender { mapped, ready } => (named(*mapped), named(*ready).or(last)),
+            Switched::Own { ready } => (named(*ready).or(last), None),
             Switched::Earlier => (None, None),
         };
         add(stages, Stage::Registration, [begins.clone(), agent.clone()]);
@@ -404,11 +414,16 @@ impl<'a> HandoffAnalysis<'a> {
         }
         let is_before = |owner: &Owner| owner.from < sent.0;
         let mut stages: Vec<Owner> = stages.into_iter().filter(is_before).collect();
-        for owner in &mut stages {
-            owner.to = owner.to.min(sent.0);
+        for owner in stages.iter_mut().filter(|owner| owner.to > sent.0) {
+            // A packet that left while the registration was under way has not waited for it.
+            let needs_it = owner.stage != Some(Stage::Registration);
+            (owner.to, owner.ends) =
+                if needs_it { (sent.0, sent.2.clone()) } else { (owner.from, owner.begins.clone()) };
+            owner.hosts = owner.hosts.map(|(here, _)| (here, if needs_it { sent.1 } else { here }));
         }
         // If another host switched the path at the cut itself, the new path was there at once.
-        let ready = named(switch.filter(|switch| switch.at == begun.0));
+        let at_cut = || self.edge(begun.1, begun.0, begun.0, Span::Begins(Stage::PathSwitch), true);
+        let ready = named(switch.or_else(at_cut).filter(|switch| switch.at == begun.0));
         let back = latest(&stages).or(ready).or_else(|| next.packets.is_stream.then_some(begun));
         let back = self.wait_for_route(back, &sent, next, &mut stages);
         self.wait(back, &sent, next, &mut stages);

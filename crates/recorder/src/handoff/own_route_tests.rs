@@ -1,0 +1,112 @@
+//! Tests of the parts of an outage of data that a mobile node sends: it does not wait for its registration with them.
+
+use super::hole_tests::{SOURCE, run};
+use super::parts_tests::{UPWARD, parts_of};
+use crate::run::Outcome;
+use node::Stage;
+use trace::{Record, What};
+use wire::{Iface, Instant, PacketId};
+
+const CUT: Instant = Instant::from_millis(6_000);
+const SINK: &str = r#"{ kind = "apps/sink", at = "mobile:7000" }"#;
+const MOVE: (&str, &str) = ("moves = []", r#"moves = [{ at = "6s", to = "b" }]"#);
+const RETUNE: (&str, &str) = ("retune = \"5ms\"", "retune = \"50ms\"");
+const STREAM: [(&str, &str); 2] = [
+    (SOURCE, r#"{ kind = "apps/bulk-client", to = "mobile:9000", start = "3s" }"#),
+    (SINK, r#"{ kind = "apps/bulk-server", at = "mobile:9000", bytes = 9000000 }"#),
+];
+
+/// The datagram of 6.063 s is the first that the mobile node sends in its new cell. It arrives at the same time behind each wire
+/// to the home agent, and does not wait for this agent.
+#[test]
+fn an_upload_does_not_wait_for_the_registration() {
+    for delay in ["2ms", "20ms", "80ms"] {
+        let far = format!("delay = \"{delay}\"");
+        let late = ("start = \"3s\"", "start = \"3.003s\"");
+        let outcome = run(&[UPWARD[0], UPWARD[1], late, MOVE, RETUNE, ("delay = \"20ms\"", &far)], &[]);
+        let expected = [
+            ("link", "tune", "up", 50),
+            ("detection", "link_up", "agent_heard", 0),
+            ("traffic", "request_sent", "app_sent", 12),
+            ("first byte", "app_sent", "app_received", 3),
+        ];
+        assert_eq!(parts_of(&outcome, 0), expected, "{delay}: {}", crate::report::text(&outcome));
+    }
+}
+
+/// The same with a stream. The previous agent learns the care-of address 4 ms after the request. Only the sender waits.
+#[test]
+fn the_sender_of_an_upload_waits_for_its_timer() {
+    let outcome = run(&[&STREAM[..], &[MOVE]].concat(), &[]);
+    let report = crate::report::text(&outcome);
+    let parts = parts_of(&outcome, 0);
+    assert!(parts.iter().all(|part| part.0 != "registration"), "{report}");
+    assert_eq!(
+        (parts[2].0, parts[2].1, parts[2].2),
+        ("recovery", "request_sent", "segment_sent"),
+        "{report}"
+    );
+}
+
+/// The mobile node may not request a registration in the cell of `b` until it moves again. Meanwhile it sends to `a`, which is out
+/// of reach. The home agent changes the binding because of the request before the move, which says nothing about `b`.
+#[test]
+fn an_upload_waits_until_the_mobile_node_may_request_a_registration() {
+    let moves = [("6s", "b"), ("7.1s", "a"), ("7.12s", "b"), ("7.6s", "a")];
+    let moves = moves.map(|(at, to)| format!("{{ at = \"{at}\", to = \"{to}\" }}")).join(", ");
+    let moves = format!("moves = [{moves}]");
+    for flow in [UPWARD, STREAM] {
+        let outcome = run(&[flow[0], flow[1], ("moves = []", &moves)], &[]);
+        let report = crate::report::text(&outcome);
+        let parts = parts_of(&outcome, 2);
+        let expected = [
+            ("link", "tune", "up", 5),
+            ("detection", "link_up", "agent_heard", 0),
+            ("registration", "registration_waits", "next_handoff", 474),
+            ("link", "tune", "up", 5),
+        ];
+        assert_eq!(parts[..4], expected, "{report}");
+        // The node has last sent to `a`, so its packets can leave at once when it returns.
+        assert!(parts[4..].iter().all(|part| part.0 != Stage::Registration.name()), "{report}");
+    }
+}
+
+/// The agent forwards only the packets of registered nodes, so the mobile node drops its own until it has the reply.
+#[test]
+fn an_upload_that_the_node_drops_until_then_waits_for_the_registration() {
+    let outcome = run(&[UPWARD[0], UPWARD[1], MOVE, ("rate = 50", "rate = 200")], &[]);
+    let host = outcome.handoffs[0].host;
+    let mark = |name: &str| {
+        let is_it = |r: &&Record| {
+            r.at > CUT && r.host == host && matches!(&r.what, What::Marked(mark) if mark.name == name)
+        };
+        outcome.records.iter().find(is_it).unwrap().at
+    };
+    let wait = mark("request_sent")..mark("registered");
+    let refused: Vec<_> = outcome.records.iter().filter(|r| r.host == host && wait.contains(&r.at)).collect();
+    let refused = refused.into_iter().filter_map(|r| match &r.what {
+        What::AppSent(packet) => Some(*packet),
+        _ => None,
+    });
+    let refused: Vec<PacketId> = refused.collect();
+    assert!(refused.len() > 5, "{refused:?}");
+    let mut records = outcome.records.clone();
+    records.retain(|r| match &r.what {
+        What::Sent(_, packet) | What::Received(_, packet) => r.host == host || !refused.contains(&packet.id),
+        What::AppReceived(packet) => !refused.contains(packet),
+        _ => true,
+    });
+    for record in &mut records {
+        if let What::Sent(iface, packet) = &record.what
+            && *iface != Iface::HOST
+            && refused.contains(&packet.id)
+        {
+            record.what = What::Dropped(*iface, packet.id, "not_registered".into());
+        }
+    }
+    let outcome = Outcome::new(outcome.plan.clone(), outcome.backend, records, None);
+    let report = crate::report::text(&outcome);
+    let parts = parts_of(&outcome, 0);
+    assert_eq!(parts[2], ("registration", "request_sent", "registered", 45), "{report}");
+    assert_eq!(parts[3].1, "registered", "{report}");
+}
