@@ -340,6 +340,9 @@ impl<'a> Builder<'a> {
             packets.doubles.extend(self.seen.doubles(*index));
             packets.round_trips.extend(round_trips(path));
         }
+        if let [(_, path)] = paths {
+            packets.acked.clone_from(&path.acked);
+        }
         packets.sendings.sort_by_key(|sending| sending.at);
         packets.deliveries.sort_by_key(|delivery| delivery.at);
         packets.lost.sort_unstable();

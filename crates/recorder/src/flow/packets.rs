@@ -34,6 +34,9 @@ pub(crate) struct Packets {
     pub(crate) deliveries: Vec<Delivery>,
     /// The end of each piece of the stream, in bytes, and when the piece was first sent.
     pub(crate) offered: Vec<(u64, Instant)>,
+    /// The position in bytes up to which all data were acknowledged, at each acknowledgment that raised it. TCP only; empty if
+    /// several connections carry the flow.
+    pub(crate) acked: Vec<(Instant, u64)>,
     /// Packets of which no copy arrived, in the order in which they were lost.
     pub(crate) lost: Vec<PacketEvent>,
     /// Packets that were still on their way, for example in a queue, when the run ended; in the order in which they
@@ -81,6 +84,21 @@ impl Packets {
     pub(crate) fn first_sent(&self, place: u64) -> Option<Instant> {
         let index = self.offered.partition_point(|(end, _)| *end <= place);
         self.offered.get(index).map(|(_, at)| *at)
+    }
+
+    /// Returns the bytes that the sender had sent before `at` and whose acknowledgment it did not have then, and those of the piece
+    /// that contains the byte at `place`. Returns `None` if no acknowledgment is known.
+    pub(crate) fn in_flight(&self, at: Instant, place: u64) -> Option<[u64; 2]> {
+        let acked = self.acked.partition_point(|(acked, _)| *acked < at).checked_sub(1)?;
+        let (_, acked) = self.acked.get(acked)?;
+        // The pieces are in the order of the stream, which is that of their first transmission.
+        let sent = self.offered.partition_point(|(_, sent)| *sent < at);
+        let end = |index: usize| {
+            index.checked_sub(1).and_then(|last| self.offered.get(last)).map_or(0, |(end, _)| *end)
+        };
+        let next = self.offered.partition_point(|(end, _)| *end <= place);
+        let piece = self.offered.get(next).map_or(0, |(to, _)| to.saturating_sub(end(next)));
+        Some([end(sent).saturating_sub(*acked), piece])
     }
 
     /// Returns the longest wait of the stream's sender between two arrivals, or `None` if the sender did not wait.

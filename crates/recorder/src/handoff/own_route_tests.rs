@@ -5,7 +5,7 @@ use super::parts_tests::{UPWARD, parts_of};
 use crate::run::Outcome;
 use node::Stage;
 use trace::{Record, What};
-use wire::{Iface, Instant, PacketId};
+use wire::{Duration, Iface, Instant, PacketId};
 
 const CUT: Instant = Instant::from_millis(6_000);
 const SINK: &str = r#"{ kind = "apps/sink", at = "mobile:7000" }"#;
@@ -109,4 +109,32 @@ fn an_upload_that_the_node_drops_until_then_waits_for_the_registration() {
     let parts = parts_of(&outcome, 0);
     assert_eq!(parts[2], ("registration", "request_sent", "registered", 45), "{report}");
     assert_eq!(parts[3].1, "registered", "{report}");
+}
+
+/// The receiver has all data that an upload sent before a move, but the acknowledgments are lost. The sender has no room in its window,
+/// and sends new data when its timer expires. The source had data all the time.
+#[test]
+fn a_sender_with_a_full_window_does_not_wait_for_its_source() {
+    let replaced = [
+        ("smooth_handoff = true", ""),
+        ("delay = \"20ms\"", "delay = \"200ms\""),
+        ("moves = []", r#"moves = [{ at = "5.002s", to = "b" }]"#),
+        (
+            SOURCE,
+            r#"{ kind = "apps/bulk-server", at = "cor:9000", bytes = 9000000 }, { kind = "apps/bulk-client", to = "mobile:9001", start = "3s" }"#,
+        ),
+        (
+            SINK,
+            r#"{ kind = "apps/bulk-client", to = "cor:9000", start = "3s" }, { kind = "apps/bulk-server", at = "mobile:9001", bytes = 9000000 }"#,
+        ),
+    ];
+    let outcome = run(&replaced, &[]);
+    let report = crate::report::text(&outcome);
+    let handoff = &outcome.handoffs[0];
+    let upload =
+        handoff.flows.iter().find(|cost| outcome.flows[cost.flow].from.host == handoff.host).unwrap();
+    let outage = upload.experience.outage().unwrap_or_else(|| panic!("{report}"));
+    let names: Vec<&str> = outage.owners.iter().map(super::Owner::name).collect();
+    assert_eq!(names, ["link", "detection", "recovery", "first byte"], "{report}");
+    assert!(outage.owners[2].span() > Duration::from_millis(500), "{report}");
 }

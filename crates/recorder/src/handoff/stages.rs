@@ -181,7 +181,7 @@ impl<'a> HandoffAnalysis<'a> {
             }
             let begin = if asked.0 > back.0 { asked } else { back };
             add(&mut stages, Stage::Recovery, [Some(begin), Some(end)]);
-        } else if next.packets.is_stream && (is_sent || waits()) {
+        } else if next.packets.is_stream && (is_sent || waits() || self.has_full_window(next, end.0)) {
             add(&mut stages, Stage::Recovery, [Some(back), Some(end)]);
         } else {
             let limit = end.0;

@@ -1,7 +1,7 @@
 //! The parts of an outage in which data could reach the host: a sender waits for its source, for its transport, or for
 //! the route to the other end of the flow, or a node keeps the data until the host asks for them.
 
-use super::analysis::{HandoffAnalysis, is_registered, named};
+use super::analysis::{HandoffAnalysis, is_registered, named, text};
 use super::experience::Owner;
 use super::route::Route;
 use super::stages::{Next, add};
@@ -72,11 +72,32 @@ impl<'a> HandoffAnalysis<'a> {
             add(stages, Stage::Recovery, [Some(back), Some(asked.clone())]);
             back = asked;
         }
-        if next.waits_for_source(back.0, sent.0) {
+        if next.waits_for_source(back.0, sent.0) && !self.has_full_window(next, sent.0) {
             self.source(back, sent.clone(), next.arrival.at, next, stages);
         } else {
             add(stages, Stage::Recovery, [Some(back), Some(sent.clone())]);
         }
+    }
+
+    /// Returns whether the congestion window of a stream's sender was full before `at`, so that the next data had to wait for an
+    /// acknowledgment or a timer. Returns false if the records do not show the window.
+    pub(super) fn has_full_window(&self, next: &Next<'_>, at: Instant) -> bool {
+        let [local, peer] = [next.flow.from.at, next.flow.to.at].map(|at| at.to_string());
+        let window = |r: &Record| match &r.what {
+            What::Marked(mark)
+                if r.host == next.flow.from.host && (mark.role, mark.name) == ("tcp", "cwnd") =>
+            {
+                let is_its = |(field, at): (&str, &String)| text(mark, field) == Some(at.as_str());
+                let bytes = mark.fields.iter().find(|(key, _)| *key == "bytes");
+                let is_own = [("local", &local), ("peer", &peer)].into_iter().all(is_its);
+                bytes.filter(|_| is_own).and_then(|(_, bytes)| bytes.as_int())
+            }
+            _ => None,
+        };
+        let Some([in_flight, piece]) = next.packets.in_flight(at, next.place) else { return false };
+        let mut earlier = self.between(Instant::ZERO, at).iter().rev().filter(|r| r.at < at);
+        let window = earlier.find_map(window);
+        window.is_some_and(|window| in_flight > 0 && i128::from(in_flight + piece) > i128::from(window))
     }
 
     /// Returns when the sender of an answer received the question, if the question had to be retransmitted and the
