@@ -325,7 +325,6 @@ fn code_sent(effects: &[Effect]) -> Option<Code> {
     reply_in(effects).map(|reply| reply.code)
 }
 
-/// Returns how many packets a role has refused for this reason.
 /// Returns the rows of a table of a foreign agent's status that are about a mobile node: with each of its home agents.
 fn rows(status: &Value, table: &str, host: &str) -> Vec<Value> {
     match status.get(table).and_then(|all| all.get(host)) {
@@ -335,6 +334,7 @@ fn rows(status: &Value, table: &str, host: &str) -> Vec<Value> {
     }
 }
 
+/// Returns how many packets a role has refused for this reason.
 fn counted(role: &impl Role, reason: &str) -> i64 {
     let status = role.status();
     status.get("refused").and_then(|all| all.get(reason)?.as_int()).unwrap_or_default()

@@ -223,7 +223,8 @@ impl Role for MobileHost {
                 Notification::AddressAcquired(..)
                 | Notification::AddressLost(..)
                 | Notification::AddressInUse(..)
-                | Notification::TunnelExit(..),
+                | Notification::TunnelExit(..)
+                | Notification::TunnelEntry(..),
             )
             | Input::Link(..)
             | Input::Idle(..)

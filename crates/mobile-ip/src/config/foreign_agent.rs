@@ -64,6 +64,7 @@ pub struct ForeignAgentConfig {
     /// that it is busy, and denies requests that begin a visit. Without a security association, the foreign agent
     /// cannot check whether a mobile node exists. So a host on the link can use up all visits for
     /// `registration_lifetime`, if another host accepts its requests as the home agent.
+    /// It is also the largest number of mobile nodes that have left and to which packets are forwarded: the oldest makes room.
     #[serde(default = "visitors")]
     #[schemars(range(min = 1))]
     pub visitors: usize,

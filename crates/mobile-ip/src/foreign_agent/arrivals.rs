@@ -253,8 +253,7 @@ impl ForeignAgent {
         let bytes = Binding::Update(update).datagram(own, previous, &self.config.numbers);
         self.handoffs.sent += 1;
         // Another host may have registered here with the address of that agent.
-        self.keep_path_to(previous, out);
-        out.send_routed(Packet::new(Mac::ZERO, bytes));
+        self.past_visitors(previous, out, |_, out| out.send_routed(Packet::new(Mac::ZERO, bytes)));
     }
 
     /// Returns whether the previous agent of a notification can be another foreign agent, and the new care-of address is that of

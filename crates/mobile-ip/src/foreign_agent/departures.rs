@@ -10,7 +10,7 @@
 
 use super::history::History;
 use super::keeping::entry_of;
-use super::keys::Proof;
+use super::keys::{AFTER_DELETION, Proof};
 use super::{
     ForeignAgent, NOT_A_VISITOR, NOT_ADMITTED, Sources, Visit, has_named, has_own_address, merged, of_host,
 };
@@ -157,18 +157,19 @@ impl ForeignAgent {
     }
 
     /// Drops the requests of a mobile node that wait and are older than its Binding Update: it has left, so a reply must not begin
-    /// a visit. Returns the flags of the last one.
+    /// a visit. Returns their Identifications and flags.
     fn forget_requests(
         &mut self,
         host: Ipv4Addr,
         proof: &Proof,
         identification: u64,
-    ) -> Option<RequestFlags> {
+    ) -> Vec<(u64, RequestFlags)> {
         let own = self.waiting.of_host(host);
         let own = own.filter(|(_, other)| proof.is_for((host, other.request.home_agent)));
         let old = own.filter(|(_, other)| ntp_distance(identification, other.request.identification) > 0);
         let old: Vec<_> = old.map(|(asked, _)| asked).collect();
-        old.into_iter().filter_map(|asked| self.waiting.remove(asked)).last().map(|other| other.request.flags)
+        let old = old.into_iter().filter_map(|asked| self.waiting.remove(asked));
+        old.map(|other| (other.request.identification, other.request.flags)).collect()
     }
 
     /// Returns whether a care-of address can be that of another agent.
@@ -205,8 +206,17 @@ impl ForeignAgent {
         let was = visitor.map(|visitor| visitor.flags).or_else(|| before.as_ref().map(|before| before.was));
         let until = visitor.map(|visitor| visitor.ends);
         let history = visitor.map(|visitor| &visitor.history).or_else(|| self.past(now, visit));
-        let history = history.or(before.as_ref().map(|before| &before.history)).cloned().unwrap_or_default();
-        let asked = self.forget_requests(host, proof, identification);
+        let mut history =
+            history.or(before.as_ref().map(|before| &before.history)).cloned().unwrap_or_default();
+        let forgotten = self.forget_requests(host, proof, identification);
+        let asked = forgotten.last().map(|(_, flags)| *flags);
+        for (request, _) in forgotten {
+            history.sees(request);
+        }
+        // Requests that still wait are later: the mobile node is back, and their replies begin a visit.
+        for (_, other) in self.waiting.of_host(host) {
+            history.forget(other.request.identification);
+        }
         let departure = Departure {
             was: was.or(asked).unwrap_or_default(),
             history,
@@ -342,6 +352,10 @@ impl ForeignAgent {
         }
         let Some(departure) = self.handoffs.departures.remove(&visit) else { return };
         self.tunnels.rebind(Some(departure.care_of), None);
+        let until = now + AFTER_DELETION;
+        let Departure { identification, history, .. } = departure;
+        self.handoffs.gone.retain(|_, gone| now < gone.until);
+        self.handoffs.gone.insert(visit, Gone { identification, until, history });
         if !self.visitors.contains_key(&visit) {
             self.end_keeping(visit, out);
             self.keys.end(visit);

@@ -28,6 +28,11 @@ impl History {
         self.seen.push_back(identification);
     }
 
+    /// Removes the Identification of a request.
+    pub(super) fn forget(&mut self, identification: u64) {
+        self.seen.retain(|seen| *seen != identification);
+    }
+
     /// Returns whether a request with this Identification is recorded.
     pub(super) fn has(&self, identification: u64) -> bool {
         self.seen.contains(&identification)

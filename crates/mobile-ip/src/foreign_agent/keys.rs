@@ -21,7 +21,7 @@ use wire::{Duration, Instant, Ipv4Addr, Reason};
 /// lost before the key of the mobile node is forgotten.
 const MOST: usize = 8;
 /// How long a key stays after a Binding Update that deletes: the default `cache_lifetime`, for which a mobile node repeats it.
-const AFTER_DELETION: Duration = Duration::from_secs(30);
+pub(super) const AFTER_DELETION: Duration = Duration::from_secs(30);
 /// The reason not to keep a key: the reply does not have the Identification of the request. It is only counted.
 const KEY_OF_ANOTHER_REQUEST: Reason = Reason("key_of_another_request");
 /// The reason not to keep a key: there is no association with the home agent, so the reply is not authenticated to this agent. It

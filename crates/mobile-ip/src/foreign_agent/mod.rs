@@ -53,8 +53,8 @@ pub use keeping::{KEPT_REASONS, KEPT_UNWANTED, KEPT_VISIT_ENDED, NO_BUFFER, STAL
 use keys::Keys;
 use node::config::{ConfigError, Interfaces};
 use node::{
-    Action, Class, Input, Lifetime, Link, Listen, Outbox, Proto, PuntReason, Refusals, Rng, Role, Route,
-    RouteKey, Rx, TunnelKinds, Value,
+    Action, Class, Input, Lifetime, Link, Listen, Notification, Outbox, Proto, PuntReason, Refusals, Rng,
+    Role, Route, RouteKey, Rx, TunnelKinds, Value,
 };
 use reverse::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -207,6 +207,8 @@ pub struct ForeignAgent {
     /// The number of requests that have arrived from the visited link.
     arrived: u64,
     visitors: BTreeMap<Visit, Visitor>,
+    /// The exits of the tunnels of a home agent with the same address.
+    exits_beside: BTreeSet<Ipv4Addr>,
     /// The challenges of each mobile node, by home address; empty unless challenges are required.
     challenged: BTreeMap<Ipv4Addr, Challenged>,
     /// The tunnels of each home agent that has visitors here.
@@ -277,6 +279,7 @@ impl ForeignAgent {
             waiting: Waiting::new(config.pending),
             arrived: 0,
             visitors: BTreeMap::new(),
+            exits_beside: BTreeSet::new(),
             challenged: BTreeMap::new(),
             opened: BTreeMap::new(),
             tunnels: Tunnels::default(),
@@ -529,6 +532,7 @@ impl Role for ForeignAgent {
                 self.advertiser.down();
                 self.link_changed(false, out);
             }
+            Input::Notification(Notification::TunnelEntry(to, is_open)) => self.entered(*to, *is_open, out),
             Input::Link(..)
             | Input::Notice(_)
             | Input::Stream(..)

@@ -41,9 +41,8 @@ impl ForeignAgent {
             return self.refused.end(rx.iface, packet, Err(reason), out);
         }
         // Another host may have registered here with this home address.
-        self.keep_path_to(host, out);
         let encap = self.tunnels.encap(own.address, host, Kind::IpInIp, self.config.tunnel_mtu);
         self.handoffs.sent_back += 1;
-        self.enter_tunnel(now, &rx, packet, encap, out);
+        self.past_visitors(host, out, |agent, out| agent.enter_tunnel(now, &rx, packet, encap, out));
     }
 }

@@ -100,8 +100,15 @@ impl ForeignAgent {
     fn reach(&mut self, visit: Visit, mac: Mac, route: Route, out: &mut Outbox) -> Vec<RouteKey> {
         let host = visit.0;
         let mut all = self.visitors.iter();
-        let taken =
-            all.any(|(other, visitor)| other.0 == host && *other != visit && !visitor.reached.is_empty());
+        let holder =
+            all.find(|(other, visitor)| other.0 == host && **other != visit && !visitor.reached.is_empty());
+        let holder = holder.map(|(other, _)| *other);
+        // A visit that an association authenticates comes before another one.
+        let taken = holder.is_some_and(|other| self.is_proved(other) || !self.is_proved(visit));
+        if let Some(other) = holder.filter(|_| !taken) {
+            let keys = self.visitors.get_mut(&other).map(|other| std::mem::take(&mut other.reached));
+            self.unreach(keys.unwrap_or_default(), host, out);
+        }
         let is_free = !taken && !self.is_peer(host);
         let reached = if is_free { self.own_packets_to(visit) } else { Vec::new() };
         let before = self.visitors.get_mut(&visit).map(|visitor| std::mem::take(&mut visitor.reached));
@@ -249,10 +256,7 @@ impl ForeignAgent {
     pub(super) fn own_packets_to(&self, (host, home_agent): Visit) -> Vec<RouteKey> {
         let is_proved = self.is_proved((host, home_agent));
         let care_of = self.config.address.address;
-        // A home agent beside this role sends its tunnels from the same address, to exits that are not known here.
-        let is_shared = self.config.beside.contains(&care_of);
-        let own = self.own_addresses().into_iter();
-        let own = own.filter(|own| is_proved || (*own == care_of && !is_shared));
+        let own = self.own_addresses().into_iter().filter(|own| is_proved || *own == care_of);
         own.map(|own| RouteKey { src: Prefix::host(own), ..RouteKey::to(Class::HOST, host) }).collect()
     }
 
@@ -279,12 +283,48 @@ impl ForeignAgent {
 
     /// Returns whether this agent sends messages or tunnels to this address.
     fn is_peer(&self, address: Ipv4Addr) -> bool {
-        self.is_home_agent_of_any(address) || self.tunnels.is_exit(address)
+        self.is_home_agent_of_any(address)
+            || self.tunnels.is_exit(address)
+            || self.exits_beside.contains(&address)
+    }
+
+    /// Handles the notification of a home agent with the same address: it is the entry of a tunnel to `exit`, or is not any more.
+    pub(super) fn entered(&mut self, exit: Ipv4Addr, is_open: bool, out: &mut Outbox) {
+        if is_open {
+            self.exits_beside.insert(exit);
+            self.keep_path_to(exit, out);
+        } else {
+            self.exits_beside.remove(&exit);
+        }
+    }
+
+    /// Does `send`, which sends messages to a peer. They do not go to a visitor whose home address equals that of the peer. All
+    /// other packets of this host go to the visitor as before.
+    pub(super) fn past_visitors(
+        &mut self,
+        peer: Ipv4Addr,
+        out: &mut Outbox,
+        send: impl FnOnce(&mut Self, &mut Outbox),
+    ) {
+        let same = |visit: &Visit, visitor: &Visitor| visit.0 == peer && !visitor.reached.is_empty();
+        let found = self.visitors.iter().find(|(visit, visitor)| same(visit, visitor));
+        let routes = found.map(|(_, visitor)| {
+            let route = Action::Forward(Hop::mac(self.iface, visitor.mac));
+            (visitor.reached.clone(), Route::new(route, Lifetime::Until(visitor.ends)))
+        });
+        let (keys, route) = routes.unzip();
+        let keys: Vec<RouteKey> = keys.unwrap_or_default();
+        for key in &keys {
+            out.route(*key, None);
+        }
+        send(self, out);
+        for key in keys {
+            out.route(key, route);
+        }
     }
 
     /// Removes the routes for this host's own packets to a visitor whose home address equals `peer`, the address of a home
-    /// agent, of another foreign agent or of the exit of a tunnel. Otherwise, requests, Binding Updates and tunneled packets for
-    /// the peer would be sent to the visitor.
+    /// agent or of the exit of a tunnel. Otherwise, requests and tunneled packets for the peer would be sent to the visitor.
     pub(super) fn keep_path_to(&mut self, peer: Ipv4Addr, out: &mut Outbox) {
         let same = |visit: &Visit, visitor: &Visitor| visit.0 == peer && !visitor.reached.is_empty();
         let found = self.visitors.iter_mut().find(|(visit, visitor)| same(visit, visitor));

@@ -6,7 +6,8 @@ use crate::binding::Binding;
 use crate::encapsulation;
 use crate::mark::MobileIpEvent;
 use crate::message::{Code, RequestFlags};
-use node::{Action, Encap, Lifetime, Neighbor, Outbox, Route};
+use node::{Action, Encap, Lifetime, Neighbor, Notification, Outbox, Route};
+use std::collections::BTreeSet;
 use wire::{Duration, Instant, Ipv4Addr, Mac, Packet, Reason, WallTime};
 
 impl HomeAgent {
@@ -41,10 +42,19 @@ impl HomeAgent {
         at_home: Option<Mac>,
         out: &mut Outbox,
     ) {
+        let all: BTreeSet<Ipv4Addr> = from.iter().chain(to).map(|binding| binding.care_of).collect();
+        let before: BTreeSet<Ipv4Addr> = all.iter().copied().filter(|it| self.tunnels.is_exit(*it)).collect();
         let reachable = |binding: &&Binding| self.tunnels.rebind(None, Some(binding.care_of));
         let reachable: Vec<_> = to.iter().filter(reachable).map(|binding| binding.care_of).collect();
         for binding in from {
             self.tunnels.rebind(Some(binding.care_of), None);
+        }
+        // A foreign agent with the same address must not let a visitor have these tunnels.
+        for care_of in all.into_iter().filter(|_| self.config.is_foreign) {
+            let is_exit = self.tunnels.is_exit(care_of);
+            if is_exit != before.contains(&care_of) {
+                out.notify(Notification::TunnelEntry(care_of, is_exit));
+            }
         }
         let wall = self.clock.wall(now);
         let home = self.homes.entry(host).or_default();

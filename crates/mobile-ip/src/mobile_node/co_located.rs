@@ -25,7 +25,8 @@ impl MobileNode {
             Notification::AddressLost(..)
             | Notification::AddressInUse(..)
             | Notification::Gateway(_)
-            | Notification::TunnelExit(..) => {}
+            | Notification::TunnelExit(..)
+            | Notification::TunnelEntry(..) => {}
         }
     }
 

@@ -109,17 +109,76 @@ fn a_special_tunnel_goes_to_no_visitor() {
     assert_eq!(own.follow(effects), [] as [Ipv4Addr; 0]);
 }
 
-/// A home agent has the address of the foreign agent. It sends its tunnels from there, and the foreign agent does not know to where.
+/// A home agent has the address of the foreign agent, and sends its tunnels from there. A host that registers with the address of an exit
+/// of these tunnels gets none of this host's packets; another visitor gets them.
 #[test]
-fn beside_a_home_agent_with_the_same_address_only_a_proven_visitor_gets_own_packets() {
-    let mut config: ForeignAgentConfig = table(FOREIGN_AGENT, "").try_into().unwrap();
-    config.beside = vec![VISITED];
-    let names = ["visited", "up"].map(str::to_owned);
-    let mut agent = ForeignAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
-    start(&mut agent);
-    let mut own = Own::default();
+fn the_exit_of_a_tunnel_of_a_home_agent_with_the_same_address_is_no_visitor() {
+    let (mut agent, mut own) = (agent(""), Own::default());
+    let entry = |is_open| node::Notification::TunnelEntry(NEXT, is_open);
     register(&mut agent, &mut own, 1000, NEXT);
+    assert_eq!(own.0, BTreeSet::from([NEXT]));
+    own.follow(give(&mut agent, at(1500), Input::Notification(&entry(true))));
     assert_eq!(own.0, BTreeSet::new());
+    register(&mut agent, &mut own, 20_000, NEXT);
+    register(&mut agent, &mut own, 30_000, HOME);
+    assert_eq!(own.0, BTreeSet::from([HOME]));
+    own.follow(give(&mut agent, at(31_000), Input::Notification(&entry(false))));
+    register(&mut agent, &mut own, 40_000, NEXT);
+    assert_eq!(own.0, BTreeSet::from([HOME, NEXT]));
+}
+
+/// A home agent beside a foreign agent with the same address says where its tunnels lead: from the first mobile node there to the last.
+#[test]
+fn a_home_agent_reports_the_exits_of_its_tunnels() {
+    let mut config: HomeAgentConfig = table(super::HOME_AGENT, "").try_into().unwrap();
+    config.is_foreign = true;
+    let names = ["home", "up"].map(str::to_owned);
+    let mut agent = HomeAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
+    start(&mut agent);
+    let mut reports = |ms: u64, lifetime: u16, care_of: Ipv4Addr| {
+        let mut asked = Request { lifetime, care_of, ..request(at(ms), HOME) };
+        asked.extensions.clear();
+        asked.sign(Between::MobileHome, &association());
+        let effects = heard(&mut agent, at(ms), UP, MOBILE, packet(care_of, AGENT, &asked.emit()));
+        let report = |effect: Effect| match effect {
+            Effect::Notify(node::Notification::TunnelEntry(exit, is_open)) => Some((exit, is_open)),
+            _ => None,
+        };
+        effects.into_iter().filter_map(report).collect::<Vec<_>>()
+    };
+    assert_eq!(reports(1000, 300, VISITED), [(VISITED, true)]);
+    assert_eq!(reports(3000, 300, VISITED), []);
+    assert_eq!(reports(5000, 300, NEXT), [(VISITED, false), (NEXT, true)]);
+    assert_eq!(reports(7000, 0, NEXT), [(NEXT, false)]);
+}
+
+/// A stray tunneled packet, and a request that names a visitor as its previous agent, take nothing from this visitor: afterwards, the
+/// agent's own packets still go to it. Another host that registers its address does not get them.
+#[test]
+fn a_visitor_keeps_the_own_packets_of_the_agent() {
+    let trusts = format!(
+        "smooth_handoff = true\nspecial_tunnels = true
+        mobile_nodes = [{{ address = '{HOME}', spi = 256, key = '{KEY}' }}]"
+    );
+    let (mut agent, mut own) = (agent(&trusts), Own::default());
+    // A host without a key comes first.
+    register(&mut agent, &mut own, 500, Ipv4Addr::new(10, 1, 0, 9));
+    let mut asked = request(at(1000), HOME);
+    asked.sign(Between::MobileForeign, &association());
+    own.follow(heard(&mut agent, at(1000), 1, MOBILE, packet(HOME, VISITED, &asked.emit())));
+    own.follow(heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&asked, AGENT)));
+    assert!(own.0.contains(&HOME));
+    let data = Packet::new(Mac::ZERO, packet(Ipv4Addr::new(10, 2, 0, 2), HOME, b"data"));
+    let rx = Rx::parse(Iface(UP), PuntReason::Action, &data).unwrap();
+    let rx = Rx { tunnel: Some((Ipv4Addr::new(198, 51, 100, 9), VISITED)), ..rx };
+    assert_eq!(own.follow(give(&mut agent, at(2000), Input::Packet(rx, data))), [] as [Ipv4Addr; 0]);
+    let other = Ipv4Addr::new(10, 1, 0, 10);
+    let mut names = request(at(3000), other);
+    let said = PreviousAgent::new(&names, 30, HOME, &association(), &Numbers::default());
+    names.extensions.push(said.extension(&Numbers::default()));
+    let effects = heard(&mut agent, at(3000), 1, ATTACKER, packet(other, VISITED, &names.emit()));
+    assert_eq!(own.follow(effects), [] as [Ipv4Addr; 0]);
+    assert!(own.0.contains(&HOME));
 }
 
 /// The home agent still sends packets to the previous agent, which forwards them to an agent that does not know the mobile node. That

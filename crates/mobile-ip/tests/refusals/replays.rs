@@ -59,9 +59,14 @@ fn accepts_as(agent: &mut ForeignAgent, ms: u64, asked: &Request, identification
 
 /// The mobile node leaves by a Binding Update, whose care-of address is [`HOME`] if nothing is to be forwarded.
 fn leaves(agent: &mut ForeignAgent, ms: u64, registered: &Request, care_of: Ipv4Addr) {
+    leaves_late(agent, [ms, ms], registered, care_of);
+}
+
+/// The same, by a Binding Update that arrives at the first of these instants, and was sent at the second.
+fn leaves_late(agent: &mut ForeignAgent, [ms, sent]: [u64; 2], registered: &Request, care_of: Ipv4Addr) {
     let distributed = KeyScope::of(registered).unwrap().association(&association());
     for key in [distributed, association()] {
-        let update = Binding::Update(signed_update(at(ms), HOME, care_of, &key));
+        let update = Binding::Update(signed_update(at(sent), HOME, care_of, &key));
         let bytes = update.emit(&Numbers::default());
         heard(agent, at(ms), UP, ATTACKER, packet(PREVIOUS, VISITED, &bytes));
     }
@@ -212,4 +217,76 @@ fn a_deregistration_from_another_link_address_ends_no_visit() {
         assert_eq!(visits(&agent), usize::from(!ends), "{mac}, {flags}");
         assert_eq!(counted(&agent, "deregistered_by_another"), i64::from(!ends), "{mac}, {flags}");
     }
+}
+
+/// The mobile node leaves and comes back. The Binding Update of its first move arrives while its request of the return waits: the reply
+/// begins a visit all the same.
+#[test]
+fn a_late_update_refuses_no_reply_to_a_later_request() {
+    for (changes, care_of) in
+        [DISTRIBUTED, CONFIGURED].into_iter().flat_map(|keys| [(keys, NEXT), (keys, HOME)])
+    {
+        let mut agent = agent(changes);
+        let first = asked(changes, 1000);
+        asks(&mut agent, 1000, MOBILE, &first);
+        accepts(&mut agent, 1010, &first);
+        let back = asked(changes, 3123);
+        asks(&mut agent, 3123, MOBILE, &back);
+        leaves_late(&mut agent, [3125, 2000], &first, care_of);
+        assert_eq!(visits(&agent), 0, "{care_of}, {changes}");
+        accepts(&mut agent, 3130, &back);
+        assert_eq!(visits(&agent), 1, "{care_of}, {changes}");
+    }
+}
+
+/// The mobile node leaves before its request is answered, also that from a new link address. A host that repeats the request gets no
+/// visit by the reply, which is under way.
+#[test]
+fn an_unanswered_request_begins_no_visit_after_the_mobile_node_has_left() {
+    for (changes, care_of) in
+        [DISTRIBUTED, CONFIGURED].into_iter().flat_map(|keys| [(keys, NEXT), (keys, HOME)])
+    {
+        for is_first in [true, false] {
+            // With distributed keys, a mobile node without an accepted request cannot leave by a Binding Update.
+            if is_first && changes == DISTRIBUTED {
+                continue;
+            }
+            let mut agent = agent(changes);
+            let first = asked(changes, 1000);
+            asks(&mut agent, 1000, MOBILE, &first);
+            let mut unanswered = first.clone();
+            if !is_first {
+                accepts(&mut agent, 1010, &first);
+                unanswered = asked(changes, 2123);
+                asks(&mut agent, 2123, Mac([2, 0, 0, 0, 0, 8]), &unanswered);
+            }
+            leaves(&mut agent, 2500, &first, care_of);
+            asks(&mut agent, 2600, ATTACKER, &unanswered);
+            accepts(&mut agent, 2700, &unanswered);
+            assert_eq!(visits(&agent), 0, "{is_first}, {care_of}, {changes}");
+            assert_eq!(receives_from(&mut agent, at(2800), AGENT), None, "{is_first}, {care_of}, {changes}");
+        }
+    }
+}
+
+/// The forwarding for a mobile node makes room for that of another one. Its requests are remembered all the same.
+#[test]
+fn a_request_begins_no_visit_after_the_forwarding_has_made_room() {
+    let mut agent = agent(&format!("{DISTRIBUTED}\nvisitors = 1"));
+    let first = asked(DISTRIBUTED, 1000);
+    asks(&mut agent, 1000, MOBILE, &first);
+    accepts(&mut agent, 1010, &first);
+    leaves(&mut agent, 2000, &first, NEXT);
+    let home = Ipv4Addr::new(10, 1, 0, 8);
+    let other = request(at(2100), home);
+    heard(&mut agent, at(2100), 1, Mac([2, 0, 0, 0, 0, 8]), packet(home, VISITED, &other.emit()));
+    accepts(&mut agent, 2110, &other);
+    let key = KeyScope::of(&other).unwrap().association(&association());
+    let update = Binding::Update(signed_update(at(2200), home, NEXT, &key)).emit(&Numbers::default());
+    heard(&mut agent, at(2200), UP, ATTACKER, packet(PREVIOUS, VISITED, &update));
+    let handoffs = agent.status().get("handoffs").cloned().unwrap();
+    assert_eq!(rows(&handoffs, "departures", "10.1.0.7").len(), 0, "it has made room");
+    asks(&mut agent, 2300, ATTACKER, &first);
+    accepts(&mut agent, 2310, &first);
+    assert_eq!(visits(&agent), 0);
 }
