@@ -327,11 +327,8 @@ fn code_sent(effects: &[Effect]) -> Option<Code> {
 
 /// Returns the rows of a table of a foreign agent's status that are about a mobile node: with each of its home agents.
 fn rows(status: &Value, table: &str, host: &str) -> Vec<Value> {
-    match status.get(table).and_then(|all| all.get(host)) {
-        Some(Value::List(rows)) => rows.clone(),
-        Some(other) => panic!("{other:?} is no list"),
-        None => Vec::new(),
-    }
+    let Some(Value::List(rows)) = status.get(table).and_then(|all| all.get(host)) else { return Vec::new() };
+    rows.clone()
 }
 
 /// Returns how many packets a role has refused for this reason.

@@ -139,7 +139,17 @@ impl MobileNode {
         match self.situation(now).other_in_reach().filter(|_| turns) {
             Some(other) => self.turn(now, other, why, out),
             None if turns && self.leave_interface(now, why, None, out) => {}
-            None => self.register(now, out),
+            // All other agents may be out of reach, and this one answers: its next request does not wait longer than one to another
+            // agent would.
+            None => {
+                match self
+                    .attached
+                    .filter(|_| is_denied && turns && self.situation(now).other_agent().is_some())
+                {
+                    Some(agent) => self.turn(now, agent, why, out),
+                    None => self.register(now, out),
+                }
+            }
         }
     }
 }

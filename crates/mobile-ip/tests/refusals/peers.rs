@@ -1,4 +1,4 @@
-//! Hosts that register with the address of a peer of the foreign agent as their home address, with a home agent of their own: the
+//! Hosts that register with the address of a peer of the foreign agent as their home address, with another home agent: the
 //! agent's messages and tunnels to the peer must not go to them.
 
 use super::handoffs::{ATTACKER, NEXT, PREVIOUS, PROVEN, UP, agent, at, signed_update};
