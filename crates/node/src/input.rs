@@ -61,8 +61,9 @@ pub enum Notification {
     /// This host delivers packets for the second address that arrive in a tunnel from the first one: it is the exit of
     /// their tunnel. With `false`, it does not any more.
     TunnelExit(Ipv4Addr, Ipv4Addr, bool),
-    /// This host is the entry of a tunnel to this address. With `false`, it is not any more.
-    TunnelEntry(Ipv4Addr, bool),
+    /// This host sends packets in a tunnel from the first address to the second one: it is the entry of the tunnel. With
+    /// `false`, it does not any more.
+    TunnelEntry(Ipv4Addr, Ipv4Addr, bool),
 }
 
 /// How a packet reached a role, and the header of the packet. The node has checked the header, so a role need not parse

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
-use crate::message::{Acknowledge, Binding, BufferControl, RequestFlags, Status, Update, Warning};
+use crate::message::{Acknowledge, Binding, BufferControl, Request, RequestFlags, Status, Update, Warning};
 use crate::one_tunnel::{self, OneRoute};
 use crate::pending::Pending;
 use crate::refusal;
@@ -157,19 +157,13 @@ impl ForeignAgent {
     }
 
     /// Drops the requests of a mobile node that wait and are older than its Binding Update: it has left, so a reply must not begin
-    /// a visit. Returns their Identifications and flags.
-    fn forget_requests(
-        &mut self,
-        host: Ipv4Addr,
-        proof: &Proof,
-        identification: u64,
-    ) -> Vec<(u64, RequestFlags)> {
+    /// a visit. Returns them.
+    fn forget_requests(&mut self, host: Ipv4Addr, proof: &Proof, identification: u64) -> Vec<Request> {
         let own = self.waiting.of_host(host);
         let own = own.filter(|(_, other)| proof.is_for((host, other.request.home_agent)));
         let old = own.filter(|(_, other)| ntp_distance(identification, other.request.identification) > 0);
         let old: Vec<_> = old.map(|(asked, _)| asked).collect();
-        let old = old.into_iter().filter_map(|asked| self.waiting.remove(asked));
-        old.map(|other| (other.request.identification, other.request.flags)).collect()
+        old.into_iter().filter_map(|asked| Some(self.waiting.remove(asked)?.request)).collect()
     }
 
     /// Returns whether a care-of address can be that of another agent.
@@ -205,18 +199,9 @@ impl ForeignAgent {
         let visitor = self.visitors.get(&visit);
         let was = visitor.map(|visitor| visitor.flags).or_else(|| before.as_ref().map(|before| before.was));
         let until = visitor.map(|visitor| visitor.ends);
-        let history = visitor.map(|visitor| &visitor.history).or_else(|| self.past(now, visit));
-        let mut history =
-            history.or(before.as_ref().map(|before| &before.history)).cloned().unwrap_or_default();
         let forgotten = self.forget_requests(host, proof, identification);
-        let asked = forgotten.last().map(|(_, flags)| *flags);
-        for (request, _) in forgotten {
-            history.sees(request);
-        }
-        // Requests that still wait are later: the mobile node is back, and their replies begin a visit.
-        for (_, other) in self.waiting.of_host(host) {
-            history.forget(other.request.identification);
-        }
+        let asked = forgotten.last().map(|request| request.flags);
+        let history = self.history_of(now, visit, before.as_ref());
         let departure = Departure {
             was: was.or(asked).unwrap_or_default(),
             history,
@@ -237,6 +222,7 @@ impl ForeignAgent {
         if is_forwarded {
             self.keep_path_to(update.care_of, out);
             self.make_room(now, out);
+            self.handoffs.gone.remove(&visit);
             self.handoffs.departures.insert(visit, departure.clone());
         }
         let visitor = self.end_visit(visit, out);
@@ -253,8 +239,37 @@ impl ForeignAgent {
                 self.drop_departed(visit, out);
             }
         }
+        for request in forgotten {
+            self.remember_past(now, (host, request.home_agent), identification, request.identification);
+        }
         self.watch_tunnels(host, out);
         self.departed(now, visit, (update, proof), tunnel, out);
+    }
+
+    /// Returns the requests of a visit that ends. Those that still wait are later than the Binding Update: the mobile node is back, and
+    /// their replies begin a visit.
+    fn history_of(&self, now: Instant, visit: Visit, before: Option<&Departure>) -> History {
+        let present = self.visitors.get(&visit).map(|visitor| &visitor.history);
+        let known = present.or(before.map(|before| &before.history)).or_else(|| self.past(now, visit));
+        let mut history = known.cloned().unwrap_or_default();
+        let own = self.waiting.of_host(visit.0).filter(|(_, other)| other.request.home_agent == visit.1);
+        for (_, other) in own {
+            history.forget(other.request.identification);
+        }
+        history
+    }
+
+    /// Records a request that a Binding Update with this Identification has made useless, also if it is for another home agent.
+    fn remember_past(&mut self, now: Instant, visit: Visit, identification: u64, request: u64) {
+        if let Some(departure) = self.handoffs.departures.get_mut(&visit) {
+            return departure.history.sees(request);
+        }
+        if let Some(visitor) = self.visitors.get_mut(&visit) {
+            return visitor.history.sees(request);
+        }
+        let until = now + AFTER_DELETION;
+        let new = || Gone { identification, until, history: History::default() };
+        self.handoffs.gone.entry(visit).or_insert_with(new).history.sees(request);
     }
 
     /// Ends the oldest forwarding if there are as many as there may be visits.

@@ -532,7 +532,9 @@ impl Role for ForeignAgent {
                 self.advertiser.down();
                 self.link_changed(false, out);
             }
-            Input::Notification(Notification::TunnelEntry(to, is_open)) => self.entered(*to, *is_open, out),
+            Input::Notification(Notification::TunnelEntry(from, to, is_open)) => {
+                self.entered((*from, *to), *is_open, out);
+            }
             Input::Link(..)
             | Input::Notice(_)
             | Input::Stream(..)

@@ -288,8 +288,12 @@ impl ForeignAgent {
             || self.exits_beside.contains(&address)
     }
 
-    /// Handles the notification of a home agent with the same address: it is the entry of a tunnel to `exit`, or is not any more.
-    pub(super) fn entered(&mut self, exit: Ipv4Addr, is_open: bool, out: &mut Outbox) {
+    /// Handles the notification of a home agent: `entry` is the entry of a tunnel to `exit`, or is not any more. Only those of a home
+    /// agent with the address of this agent matter.
+    pub(super) fn entered(&mut self, (entry, exit): (Ipv4Addr, Ipv4Addr), is_open: bool, out: &mut Outbox) {
+        if entry != self.config.address.address {
+            return;
+        }
         if is_open {
             self.exits_beside.insert(exit);
             self.keep_path_to(exit, out);

@@ -50,10 +50,11 @@ impl HomeAgent {
             self.tunnels.rebind(Some(binding.care_of), None);
         }
         // A foreign agent with the same address must not let a visitor have these tunnels.
-        for care_of in all.into_iter().filter(|_| self.config.is_foreign) {
+        for care_of in all.into_iter().filter(|_| self.is_shared()) {
             let is_exit = self.tunnels.is_exit(care_of);
             if is_exit != before.contains(&care_of) {
-                out.notify(Notification::TunnelEntry(care_of, is_exit));
+                let own = self.config.address.address;
+                out.notify(Notification::TunnelEntry(own, care_of, is_exit));
             }
         }
         let wall = self.clock.wall(now);

@@ -86,6 +86,14 @@ impl MobileNode {
         }
     }
 
+    /// Returns whether the agent in use can be asked again, and there are others, but none in reach.
+    fn has_only_others_out_of_reach(&self, now: Instant) -> bool {
+        let situation = self.situation(now);
+        self.attached.is_some_and(|agent| self.is_usable(agent))
+            && situation.other_agent().is_some()
+            && situation.other_in_reach().is_none()
+    }
+
     /// Returns the interface that is not in use, by which alone the node receives packets while the home agent accepts no request: that of
     /// the registration, or without one that on the home link. `None` if there is none, or if the node need not use it to receive by it.
     fn receiving(&self) -> Option<Iface> {
@@ -142,10 +150,7 @@ impl MobileNode {
             // All other agents may be out of reach, and this one answers: its next request does not wait longer than one to another
             // agent would.
             None => {
-                match self
-                    .attached
-                    .filter(|_| is_denied && turns && self.situation(now).other_agent().is_some())
-                {
+                match self.attached.filter(|_| is_denied && turns && self.has_only_others_out_of_reach(now)) {
                     Some(agent) => self.turn(now, agent, why, out),
                     None => self.register(now, out),
                 }

@@ -114,9 +114,12 @@ fn a_special_tunnel_goes_to_no_visitor() {
 #[test]
 fn the_exit_of_a_tunnel_of_a_home_agent_with_the_same_address_is_no_visitor() {
     let (mut agent, mut own) = (agent(""), Own::default());
-    let entry = |is_open| node::Notification::TunnelEntry(NEXT, is_open);
+    let entry = |is_open| node::Notification::TunnelEntry(VISITED, NEXT, is_open);
     register(&mut agent, &mut own, 1000, NEXT);
     assert_eq!(own.0, BTreeSet::from([NEXT]));
+    let of_another = node::Notification::TunnelEntry(AGENT, NEXT, true);
+    own.follow(give(&mut agent, at(1400), Input::Notification(&of_another)));
+    assert_eq!(own.0, BTreeSet::from([NEXT]), "a home agent with another address");
     own.follow(give(&mut agent, at(1500), Input::Notification(&entry(true))));
     assert_eq!(own.0, BTreeSet::new());
     register(&mut agent, &mut own, 20_000, NEXT);
@@ -131,7 +134,7 @@ fn the_exit_of_a_tunnel_of_a_home_agent_with_the_same_address_is_no_visitor() {
 #[test]
 fn a_home_agent_reports_the_exits_of_its_tunnels() {
     let mut config: HomeAgentConfig = table(super::HOME_AGENT, "").try_into().unwrap();
-    config.is_foreign = true;
+    config.foreign = vec![AGENT];
     let names = ["home", "up"].map(str::to_owned);
     let mut agent = HomeAgent::new(config, Interfaces(&names), Rng::new(1)).unwrap();
     start(&mut agent);
@@ -141,7 +144,7 @@ fn a_home_agent_reports_the_exits_of_its_tunnels() {
         asked.sign(Between::MobileHome, &association());
         let effects = heard(&mut agent, at(ms), UP, MOBILE, packet(care_of, AGENT, &asked.emit()));
         let report = |effect: Effect| match effect {
-            Effect::Notify(node::Notification::TunnelEntry(exit, is_open)) => Some((exit, is_open)),
+            Effect::Notify(node::Notification::TunnelEntry(AGENT, exit, is_open)) => Some((exit, is_open)),
             _ => None,
         };
         effects.into_iter().filter_map(report).collect::<Vec<_>>()

@@ -290,3 +290,22 @@ fn a_request_begins_no_visit_after_the_forwarding_has_made_room() {
     accepts(&mut agent, 2310, &first);
     assert_eq!(visits(&agent), 0);
 }
+
+/// A mobile node asks a second home agent, and leaves before the reply. A host that repeats the request gets no visit by that reply.
+#[test]
+fn an_unanswered_request_to_another_home_agent_begins_no_visit_after_the_mobile_node_has_left() {
+    let second = Ipv4Addr::new(10, 1, 0, 3);
+    let mut agent = agent(CONFIGURED);
+    let first = asked(CONFIGURED, 1000);
+    asks(&mut agent, 1000, MOBILE, &first);
+    accepts(&mut agent, 1010, &first);
+    let mut other = Request { home_agent: second, ..request(at(2123), HOME) };
+    other.extensions.clear();
+    other.sign(Between::MobileHome, &association());
+    other.sign(Between::MobileForeign, &association());
+    asks(&mut agent, 2123, MOBILE, &other);
+    leaves(&mut agent, 2500, &first, NEXT);
+    asks(&mut agent, 2600, ATTACKER, &other);
+    heard(&mut agent, at(2700), UP, ATTACKER, reply_to(&other, second));
+    assert_eq!(visits(&agent), 0);
+}

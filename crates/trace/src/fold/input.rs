@@ -29,7 +29,7 @@ fold_enum!(Input<'_> {
     12 Notice(rx),
 });
 fold_enum!(Notification { 0 Gateway(router), 1 AddressAcquired(iface, address, router), 2 AddressLost(iface, address),
-    3 AddressInUse(iface, address, mac), 4 TunnelExit(from, to, is_open), 5 TunnelEntry(to, is_open) });
+    3 AddressInUse(iface, address, mac), 4 TunnelExit(from, to, is_open), 5 TunnelEntry(from, to, is_open) });
 fold_enum!(FailedAct { 0 Store(key), 1 Address(iface, address, added) });
 fold_enum!(Link<'_> { 0 Up { cell, mac, mtu, name }, 1 Down(why), 2 Heard(cell, strength) });
 fold_enum!(Value { 0 None, 1 Int(number), 2 Text(text), 3 List(items), 4 Map(entries) });
