@@ -4,6 +4,7 @@ use super::hole_tests::{SOURCE, run};
 use super::parts_tests::{UPWARD, parts_of};
 use crate::run::Outcome;
 use node::Stage;
+use scenario::Scenario;
 use trace::{Record, What};
 use wire::{Duration, Iface, Instant, PacketId};
 
@@ -137,4 +138,97 @@ fn a_sender_with_a_full_window_does_not_wait_for_its_source() {
     let names: Vec<&str> = outage.owners.iter().map(super::Owner::name).collect();
     assert_eq!(names, ["link", "detection", "recovery", "first byte"], "{report}");
     assert!(outage.owners[2].span() > Duration::from_millis(500), "{report}");
+}
+
+/// A mobile node with its own care-of address. Its agent is always the home agent, also after it has moved.
+const CO_LOCATED: &str = r#"
+about = "a mobile node with its own care-of address"
+duration = "8s"
+
+[radio]
+retune = "5ms"
+attach = "5ms"
+
+[mobile-ip]
+key = "000102030405060708090a0b0c0d0e0f"
+
+[wire.internet]
+ends = ["fixed", "core"]
+rate = "100Mb/s"
+delay = "1000us"
+net = "10.0.0.0/24"
+
+[host.core]
+
+[wire.w0]
+ends = ["core", "r0"]
+rate = "100Mb/s"
+delay = "1723us"
+net = "10.0.1.0/24"
+
+[wire.w1]
+ends = ["core", "r1"]
+rate = "100Mb/s"
+delay = "92609us"
+net = "10.0.2.0/24"
+
+[wire.w2]
+ends = ["core", "r2"]
+rate = "100Mb/s"
+delay = "21282us"
+net = "10.0.3.0/24"
+
+[cell.1]
+station = "r0"
+rate = "1000kb/s"
+delay = "1000us"
+net = "10.1.0.0/24"
+
+[cell.2]
+station = "r1"
+rate = "11000kb/s"
+delay = "1000us"
+net = "10.2.0.0/24"
+
+[cell.3]
+station = "r2"
+rate = "2000kb/s"
+delay = "1000us"
+net = "10.3.0.0/24"
+
+[host.r0]
+role = [
+    { kind = "mobile-ip/home-agent" },
+]
+
+[host.r1]
+role = [
+]
+
+[host.r2]
+role = [
+]
+
+[host.fixed]
+tcp = { receive_buffer = 65536 }
+role = [
+    { kind = "apps/request-server", at = "fixed:9016" },
+]
+
+[host.m0]
+address = "10.1.0.7"
+tcp = { receive_buffer = 65536 }
+role = [
+    { kind = "mobile-ip/mobile-node", care_of = "configured", address_delay = "0ms", networks = [{ cell = 2, address = "10.2.0.100/24", router = "10.2.0.1" }, { cell = 3, address = "10.3.0.100/24", router = "10.3.0.1" }] },
+    { kind = "apps/roam", start = "r2", moves = [{ at = "4092ms", to = "r1" }, { at = "4484ms", to = "r2" }, { at = "4611ms", to = "r1" }] },
+    { kind = "apps/request-client", to = "fixed:9016", start = "1695ms", question = 52, answer = 599, every = "79ms", exchanges = 59 },
+]
+"#;
+
+/// The path of the own packets is ready with the address, and no part of the outage is without a cause.
+#[test]
+fn with_its_own_care_of_address_a_mobile_node_waits_for_its_address_only() {
+    let plan = Scenario::plan("co-located", CO_LOCATED, &[], 5920).unwrap();
+    let outcome = crate::run::simulate(plan).unwrap();
+    assert_eq!(outcome.doubts, [], "{}", crate::report::text(&outcome));
 }
