@@ -1,7 +1,7 @@
 //! The visitors of a foreign agent: their routes, and the ends of their visits (RFC 5944, section 4.2.2).
 
 use super::history::History;
-use super::{ForeignAgent, Opened, Visit, Visitor};
+use super::{ForeignAgent, Opened, Visit, Visitor, of_host};
 use crate::encapsulation;
 use crate::mark::{HandoffEvent, MobileIpEvent};
 use crate::message::{Code, Request, RequestFlags};
@@ -99,15 +99,11 @@ impl ForeignAgent {
     /// agent has it. Returns the keys of the routes; empty if they are not set.
     fn reach(&mut self, visit: Visit, mac: Mac, route: Route, out: &mut Outbox) -> Vec<RouteKey> {
         let host = visit.0;
-        let mut all = self.visitors.iter();
-        let holder =
-            all.find(|(other, visitor)| other.0 == host && **other != visit && !visitor.reached.is_empty());
-        let holder = holder.map(|(other, _)| *other);
+        let holder = self.reached_at(host).filter(|other| *other != visit);
         // A visit that an association authenticates comes before another one.
         let taken = holder.is_some_and(|other| self.is_proved(other) || !self.is_proved(visit));
-        if let Some(other) = holder.filter(|_| !taken) {
-            let keys = self.visitors.get_mut(&other).map(|other| std::mem::take(&mut other.reached));
-            self.unreach(keys.unwrap_or_default(), host, out);
+        if holder.is_some() && !taken {
+            self.keep_path_to(host, out);
         }
         let is_free = !taken && !self.is_peer(host);
         let reached = if is_free { self.own_packets_to(visit) } else { Vec::new() };
@@ -281,6 +277,12 @@ impl ForeignAgent {
         waits || self.opened.contains_key(&host)
     }
 
+    /// Returns the visit with this home address that gets this host's own packets; `None` if there is none.
+    fn reached_at(&self, host: Ipv4Addr) -> Option<Visit> {
+        let mut visits = of_host(&self.visitors, host);
+        visits.find(|(_, visitor)| !visitor.reached.is_empty()).map(|(visit, _)| visit)
+    }
+
     /// Returns whether this agent sends messages or tunnels to this address.
     fn is_peer(&self, address: Ipv4Addr) -> bool {
         self.is_home_agent_of_any(address)
@@ -310,9 +312,8 @@ impl ForeignAgent {
         out: &mut Outbox,
         send: impl FnOnce(&mut Self, &mut Outbox),
     ) {
-        let same = |visit: &Visit, visitor: &Visitor| visit.0 == peer && !visitor.reached.is_empty();
-        let found = self.visitors.iter().find(|(visit, visitor)| same(visit, visitor));
-        let routes = found.map(|(_, visitor)| {
+        let found = self.reached_at(peer).and_then(|visit| self.visitors.get(&visit));
+        let routes = found.map(|visitor| {
             let route = Action::Forward(Hop::mac(self.iface, visitor.mac));
             (visitor.reached.clone(), Route::new(route, Lifetime::Until(visitor.ends)))
         });
@@ -330,9 +331,8 @@ impl ForeignAgent {
     /// Removes the routes for this host's own packets to a visitor whose home address equals `peer`, the address of a home
     /// agent or of the exit of a tunnel. Otherwise, requests and tunneled packets for the peer would be sent to the visitor.
     pub(super) fn keep_path_to(&mut self, peer: Ipv4Addr, out: &mut Outbox) {
-        let same = |visit: &Visit, visitor: &Visitor| visit.0 == peer && !visitor.reached.is_empty();
-        let found = self.visitors.iter_mut().find(|(visit, visitor)| same(visit, visitor));
-        let keys = found.map(|(_, visitor)| std::mem::take(&mut visitor.reached));
+        let found = self.reached_at(peer).and_then(|visit| self.visitors.get_mut(&visit));
+        let keys = found.map(|visitor| std::mem::take(&mut visitor.reached));
         self.unreach(keys.unwrap_or_default(), peer, out);
     }
 

@@ -3,6 +3,7 @@
 use super::links::{Links, is_refusal};
 use crate::faults::Boundary;
 use crate::flow::Traffic;
+use mobile_ip::config::{CareOf, MobileNodeConfig};
 use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use mobile_ip::message::Numbers;
 use node::{Mark, Span, Stage, Value};
@@ -24,6 +25,8 @@ pub(super) struct HandoffAnalysis<'a> {
     refused: BTreeSet<(Instant, HostId, Iface)>,
     /// The mobile nodes with several interfaces.
     several: BTreeSet<HostId>,
+    /// The mobile nodes with one interface that send by the agent with which they register.
+    by_agent: BTreeSet<HostId>,
     pub(super) links: Links<'a>,
     /// The numbers of the messages of Mobile IP.
     pub(super) numbers: Numbers,
@@ -35,7 +38,10 @@ impl<'a> HandoffAnalysis<'a> {
     pub(super) fn new(plan: &Plan, records: &'a [Record], traffic: &'a Traffic) -> Self {
         let owners = plan.owners();
         let routes = routes(records, &owners);
-        let (refused, several) = (refused(records), several(plan));
+        let refused = refused(records);
+        let several = mobile_nodes(plan, |node| !node.further_interfaces.is_empty());
+        let by_agent =
+            mobile_nodes(plan, |node| node.care_of == CareOf::Agent && node.further_interfaces.is_empty());
         let links = Links::new(plan, records, |record| tuned(record, &refused));
         Self {
             records,
@@ -44,6 +50,7 @@ impl<'a> HandoffAnalysis<'a> {
             routes,
             refused,
             several,
+            by_agent,
             links,
             numbers: plan.numbers(),
             end: plan.end(),
@@ -63,6 +70,12 @@ impl<'a> HandoffAnalysis<'a> {
     /// Returns whether a host is a mobile node with several interfaces.
     pub(super) fn has_several_interfaces(&self, host: HostId) -> bool {
         self.several.contains(&host)
+    }
+
+    /// Returns whether a host is a mobile node with one interface that sends by the agent with which it registers. With its own
+    /// care-of address, it sends by the router of its network.
+    pub(super) fn sends_by_agent(&self, host: HostId) -> bool {
+        self.by_agent.contains(&host)
     }
 
     /// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a
@@ -118,11 +131,11 @@ fn owner(mark: &Mark, field: &str, owners: &BTreeMap<Ipv4Addr, HostId>) -> Optio
     owners.get(&text(mark, field)?.parse::<Ipv4Addr>().ok()?).copied()
 }
 
-/// Returns the mobile nodes with several interfaces.
-fn several(plan: &Plan) -> BTreeSet<HostId> {
-    let has_further = |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if !node.further_interfaces.is_empty());
+/// Returns the mobile nodes of Mobile IP that have such a configuration.
+fn mobile_nodes(plan: &Plan, wanted: impl Fn(&MobileNodeConfig) -> bool) -> BTreeSet<HostId> {
+    let is_wanted = |role: &RoleConfig| matches!(role, RoleConfig::MobileIpMobileNode(node) if wanted(node));
     let hosts = (0..).map(HostId).zip(&plan.hosts);
-    hosts.filter(|(_, host)| host.config.roles.iter().any(has_further)).map(|(id, _)| id).collect()
+    hosts.filter(|(_, host)| host.config.roles.iter().any(is_wanted)).map(|(id, _)| id).collect()
 }
 
 /// The roles and names of the marks of Mobile IP that change where the packets for a mobile node are sent.

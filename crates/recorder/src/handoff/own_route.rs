@@ -12,30 +12,17 @@ use wire::Instant;
 
 impl<'a> HandoffAnalysis<'a> {
     /// Returns whether the records show since when a flow's packets could leave `host` by its new route: the flow comes from a
-    /// mobile node with one interface, and without an own care-of address. A stream of answers also waits for the questions, a connection that opens also waits for
-    /// the other end, and a connection that a router joins also waits for this router.
+    /// mobile node that sends by the agent with which it registers. A stream of answers also waits for the questions, a
+    /// connection that opens also waits for the other end, and a connection that a router joins also waits for this router.
     pub(super) fn has_own_route(
         &self,
         host: HostId,
         cut: Instant,
         (flow, packets): (&Flow, &Packets),
     ) -> bool {
-        let is_node = |r: &Record| r.host == host && request(r).is_some();
-        let home = flow.from.at.ip().to_string();
-        // With its own care-of address, a mobile node sends by the router of its network, and not by the agent that it asks.
-        let is_co_located = |r: &Record| {
-            let care_of = (r.host == host).then(|| text(request(r)?, "care_of")).flatten();
-            care_of.is_some_and(|care_of| {
-                care_of != home && request(r).and_then(|mark| text(mark, "agent")) != Some(care_of)
-            })
-        };
         let is_open = packets.opening.is_none_or(|wait| wait.to <= cut);
         let is_simple = is_open && packets.legs.len() <= 1 && self.questions(flow, packets).is_none();
-        flow.from.host == host
-            && (is_simple || !packets.is_stream)
-            && !self.has_several_interfaces(host)
-            && self.first(Instant::ZERO, Instant::NEVER, is_node).is_some()
-            && self.first(Instant::ZERO, Instant::NEVER, is_co_located).is_none()
+        flow.from.host == host && (is_simple || !packets.is_stream) && self.sends_by_agent(host)
     }
 
     /// Returns how the packets of a flow from `host` that left it until `until` got their new route. The path was cut at `cut`.

@@ -12,7 +12,7 @@ pub(super) mod satellite_single_buffer;
 pub(super) mod satellite_smooth;
 pub(super) mod triangle;
 
-/// Returns by how much the halts of two equal runs can differ at random, in seconds: not at all in the simulator.
+/// Returns the margin for halts of equal runs, which differ at random on Linux, in seconds; none in the simulator.
 fn at_random(results: &Results) -> f64 {
     if results.backend == Backend::Sim { 0.0 } else { 0.1 }
 }
