@@ -3,7 +3,7 @@
 use super::links::{Links, is_refusal};
 use crate::faults::Boundary;
 use crate::flow::Traffic;
-use mobile_ip::config::{CareOf, MobileNodeConfig};
+use mobile_ip::config::{CareOf, MobileNodeConfig, ReverseTunnel};
 use mobile_ip::mark::{BINDING_CACHE, FOREIGN_AGENT, HOME_AGENT, MOBILE_NODE};
 use mobile_ip::message::Numbers;
 use node::{Mark, Span, Stage, Value};
@@ -27,6 +27,8 @@ pub(super) struct HandoffAnalysis<'a> {
     several: BTreeSet<HostId>,
     /// The mobile nodes with one interface that send by the agent with which they register.
     by_agent: BTreeSet<HostId>,
+    /// The mobile nodes with their own care-of address that send by the router of its network.
+    by_router: BTreeSet<HostId>,
     pub(super) links: Links<'a>,
     /// The numbers of the messages of Mobile IP.
     pub(super) numbers: Numbers,
@@ -42,6 +44,9 @@ impl<'a> HandoffAnalysis<'a> {
         let several = mobile_nodes(plan, |node| !node.further_interfaces.is_empty());
         let by_agent =
             mobile_nodes(plan, |node| node.care_of == CareOf::Agent && node.further_interfaces.is_empty());
+        let by_router = mobile_nodes(plan, |node| {
+            node.care_of != CareOf::Agent && node.reverse_tunnel == ReverseTunnel::None
+        });
         let links = Links::new(plan, records, |record| tuned(record, &refused));
         Self {
             records,
@@ -51,6 +56,7 @@ impl<'a> HandoffAnalysis<'a> {
             refused,
             several,
             by_agent,
+            by_router,
             links,
             numbers: plan.numbers(),
             end: plan.end(),
@@ -72,10 +78,15 @@ impl<'a> HandoffAnalysis<'a> {
         self.several.contains(&host)
     }
 
-    /// Returns whether a host is a mobile node with one interface that sends by the agent with which it registers. With its own
-    /// care-of address, it sends by the router of its network.
+    /// Returns whether a host is a mobile node with one interface that sends by the agent with which it registers.
     pub(super) fn sends_by_agent(&self, host: HostId) -> bool {
         self.by_agent.contains(&host)
+    }
+
+    /// Returns whether a host is a mobile node that sends by the router of the network of its own care-of address. It waits for no
+    /// registration with its own data, unless it puts them into a reverse tunnel.
+    pub(super) fn sends_by_router(&self, host: HostId) -> bool {
+        self.by_router.contains(&host)
     }
 
     /// Returns the radio that begins to tune to another cell with this record; `None` for another record, and for a

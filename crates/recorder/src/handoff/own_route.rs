@@ -14,6 +14,8 @@ impl<'a> HandoffAnalysis<'a> {
     /// Returns whether the records show since when a flow's packets could leave `host` by its new route: the flow comes from a
     /// mobile node that sends by the agent with which it registers. A stream of answers also waits for the questions, a
     /// connection that opens also waits for the other end, and a connection that a router joins also waits for this router.
+    /// Datagrams may also come from a mobile node that sends by the router of its network. A stream of this node waits for its
+    /// acknowledgements too, which come by the home agent.
     pub(super) fn has_own_route(
         &self,
         host: HostId,
@@ -22,7 +24,12 @@ impl<'a> HandoffAnalysis<'a> {
     ) -> bool {
         let is_open = packets.opening.is_none_or(|wait| wait.to <= cut);
         let is_simple = is_open && packets.legs.len() <= 1 && self.questions(flow, packets).is_none();
-        flow.from.host == host && (is_simple || !packets.is_stream) && self.sends_by_agent(host)
+        flow.from.host == host
+            && if packets.is_stream {
+                is_simple && self.sends_by_agent(host)
+            } else {
+                self.sends_by_agent(host) || self.sends_by_router(host)
+            }
     }
 
     /// Returns how the packets of a flow from `host` that left it until `until` got their new route. The path was cut at `cut`.
@@ -34,6 +41,9 @@ impl<'a> HandoffAnalysis<'a> {
         open: bool,
         packets: &Packets,
     ) -> Switched<'a> {
+        if self.sends_by_router(host) {
+            return Switched::Earlier;
+        }
         let is_up = |r: &&Record| r.host == host && matches!(r.what, What::Up(_, Some(_)));
         let up = self.between(cut, until).iter().rfind(is_up).map_or(cut, |up| up.at);
         let all = |from, to| {

@@ -232,3 +232,30 @@ fn with_its_own_care_of_address_a_mobile_node_waits_for_its_address_only() {
     let outcome = crate::run::simulate(plan).unwrap();
     assert_eq!(outcome.doubts, [], "{}", crate::report::text(&outcome));
 }
+
+/// A source of datagrams sends the next one after the address is ready, also if the home agent registers the mobile node before.
+#[test]
+fn a_source_with_its_own_care_of_address_does_not_wait_for_the_registration() {
+    let source = r#"{ kind = "apps/constant-rate", to = "fixed:7000", rate = 20, size = 200, start = "2s", stop = "7s" }"#;
+    let client = CO_LOCATED.lines().find(|line| line.contains("apps/request-client")).unwrap();
+    let text = CO_LOCATED
+        .replace("\"apps/request-server\", at = \"fixed:9016\"", "\"apps/sink\", at = \"fixed:7000\"")
+        .replace(client.trim().trim_end_matches(','), source);
+    for phase in [0, 20, 40, 60, 80] {
+        let move_at = |at: u32| format!("{{ at = \"{}ms\", to", at + phase);
+        let text = text
+            .replace(r#"{ at = "4092ms", to"#, &move_at(4005))
+            .replace(r#"{ at = "4484ms", to"#, &move_at(5005))
+            .replace(r#"{ at = "4611ms", to"#, &move_at(6005));
+        let plan = Scenario::plan("co-located", &text, &[], 5920).unwrap();
+        let outcome = crate::run::simulate(plan).unwrap();
+        let report = crate::report::text(&outcome);
+        assert_eq!(outcome.doubts, [], "{report}");
+        let outages = outcome.handoffs.iter().flat_map(|handoff| &handoff.flows);
+        let outages: Vec<_> = outages.filter_map(|cost| cost.experience.outage()).collect();
+        assert!(!outages.is_empty(), "{report}");
+        for owner in outages.iter().flat_map(|outage| &outage.owners) {
+            assert!(owner.stage != Some(Stage::Registration), "{}", owner.name());
+        }
+    }
+}
