@@ -308,15 +308,15 @@ impl ForeignAgent {
         let kinds = encapsulation::all_opened(&self.config.encapsulations);
         let class = self.classes.of_unknown();
         out.route(care_of, Route::new(Action::Open(class, kinds), Lifetime::Permanent));
-        self.drop_all(class, out);
+        self.drop_all(class, self.config.special_tunnels, out);
     }
 
-    /// Drops the packets of a class that are not for a visitor. Packets for this host itself need separate routes: a
-    /// registration message or an answer to this host is never in a tunnel of a home agent.
-    fn drop_all(&self, class: Class, out: &mut Outbox) {
+    /// Drops the packets of a class that are not for a visitor, or gives them to this role (`punts`). Packets for this host itself need
+    /// separate routes: a registration message or an answer to this host is never in a tunnel of a home agent.
+    fn drop_all(&self, class: Class, punts: bool, out: &mut Outbox) {
         let route = Route::new(Action::Drop(NOT_A_VISITOR), Lifetime::Permanent);
-        let returned = Route { action: Action::Punt, ..route };
-        out.route(RouteKey::all(class), if self.config.special_tunnels { returned } else { route });
+        let to_role = Route { action: Action::Punt, ..route };
+        out.route(RouteKey::all(class), if punts { to_role } else { route });
         for own in self.own_addresses() {
             out.route(RouteKey::to(class, own), route);
         }

@@ -156,12 +156,18 @@ impl ForeignAgent {
 
     /// Returns the packet class of a home agent. If it has none, assigns a free class, and sets the routes for packets
     /// from its tunnels. From now on, tunnels of these kinds are opened. `None` if no class is free.
+    ///
+    /// With `direct_tunnels`, the host with the address of the home agent may be a correspondent of other visitors too, as each other host.
+    /// So all kinds are opened, and the packets for other mobile nodes go to this role.
     pub(super) fn open_for(
         &mut self,
         home_agent: Ipv4Addr,
         kinds: TunnelKinds,
         out: &mut Outbox,
     ) -> Option<Class> {
+        let is_direct = self.config.direct_tunnels;
+        let all = || encapsulation::all_opened(&self.config.encapsulations);
+        let kinds = if is_direct { all().or(kinds) } else { kinds };
         let before = self.opened.get(&home_agent).copied();
         if let Some(opened) = before.filter(|opened| opened.kinds == kinds) {
             return Some(opened.class);
@@ -172,7 +178,7 @@ impl ForeignAgent {
         self.opened.insert(home_agent, Opened { class, kinds });
         let permanent = |action| Route::new(action, Lifetime::Permanent);
         if before.is_none() {
-            self.drop_all(class, out);
+            self.drop_all(class, is_direct || self.config.special_tunnels, out);
         }
         out.route(self.tunnel(home_agent), permanent(Action::Open(class, kinds)));
         if before.is_none() {

@@ -1,5 +1,8 @@
 //! Attacks on smooth handoffs, and configurations of them that must be rejected.
 
+#[path = "direct.rs"]
+mod direct;
+
 use super::*;
 use mobile_ip::message::{Binding, Numbers, PreviousAgent, Update};
 
