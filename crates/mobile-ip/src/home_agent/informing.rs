@@ -50,20 +50,40 @@ const fn forget(host: Ipv4Addr) -> Informed {
     (host, 0, RequestFlags(0))
 }
 
+/// Where an entry of a correspondent leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Path {
+    /// The care-of address; the home address if an Update deletes the binding.
+    care_of: Ipv4Addr,
+    /// The flags M and G of the registration, which select the kind of tunnel.
+    kinds: RequestFlags,
+}
+
+impl Path {
+    /// Returns the path that an Update says.
+    const fn of((care_of, _, flags): Informed) -> Self {
+        Self { care_of, kinds: flags.and(encapsulation::ALTERNATES) }
+    }
+
+    /// Returns whether there is none: an Update about the mobile node `host` deletes the binding.
+    fn is_none(self, host: Ipv4Addr) -> bool {
+        self.care_of == host
+    }
+}
+
 /// The last Binding Update about one mobile node to one correspondent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// The care-of address; the home address if the Update deletes the binding.
-    care_of: Ipv4Addr,
+    path: Path,
     identification: u64,
     /// The next Update is not sent before this time.
     next: Instant,
     pause: Duration,
     /// Whether the correspondent has accepted the Update.
     is_acknowledged: bool,
-    /// The entry of an earlier Update that the correspondent may have: its care-of address and its end. After an
-    /// acknowledgement, the entry of this Update. `None` if there is no such entry.
-    entry: Option<(Ipv4Addr, Instant)>,
+    /// The entry of an earlier Update that the correspondent may have: its path and its end. After an acknowledgement, the
+    /// entry of this Update. `None` if there is no such entry.
+    entry: Option<(Path, Instant)>,
     /// When the entry of this Update ends, if the correspondent accepts it.
     ends: Instant,
     /// Whether the Update is the answer to a Binding Request.
@@ -80,8 +100,8 @@ impl Sent {
     }
 
     /// Returns the entries of the mobile node `host` of which the correspondent may have one now, each with its end.
-    fn possible(&self, host: Ipv4Addr, now: Instant) -> impl Iterator<Item = (Ipv4Addr, Instant)> {
-        let own = Some((self.care_of, self.ends)).filter(|_| !self.is_acknowledged && self.care_of != host);
+    fn possible(&self, host: Ipv4Addr, now: Instant) -> impl Iterator<Item = (Path, Instant)> {
+        let own = Some((self.path, self.ends)).filter(|_| !self.is_acknowledged && !self.path.is_none(host));
         self.entry.into_iter().chain(own).filter(move |(_, ends)| *ends > now)
     }
 
@@ -257,7 +277,7 @@ impl HomeAgent {
         let has_none = sent.forgets && message.status == Status::PROHIBITED;
         if message.status == Status::ACCEPTED || has_none {
             (sent.is_acknowledged, sent.forgets) = (true, false);
-            sent.entry = (sent.care_of != message.home).then_some((sent.care_of, sent.ends));
+            sent.entry = (!sent.path.is_none(message.home)).then_some((sent.path, sent.ends));
             (sent.pause, sent.next) = (PAUSE, sent.next.min(now + PAUSE));
             informer.repeats.stop((message.home, from));
         }
@@ -323,18 +343,18 @@ impl HomeAgent {
     }
 
     /// Informs the correspondents that a mobile node names in a request that was accepted. Others are informed of the new
-    /// care-of address if they may have an entry with an earlier one.
+    /// care-of address, or of the new kind of tunnel, if they may have an entry with an earlier one.
     pub(super) fn inform_of_change(&mut self, now: Instant, request: &Request, out: &mut Outbox) {
         if !self.informs() {
             return;
         }
         let host = request.home;
-        let Some((care_of, ..)) = self.news(now, host) else { return };
+        let Some(news) = self.news(now, host) else { return };
         let mut changed = Vec::new();
         for ((_, correspondent), sent) in
             self.informer.sent.range_mut((host, Ipv4Addr::UNSPECIFIED)..=(host, Ipv4Addr::BROADCAST))
         {
-            if sent.care_of != care_of {
+            if sent.path != Path::of(news) {
                 (sent.next, sent.pause) = (now, PAUSE);
                 if sent.may_have_entry(host, now) {
                     changed.push(*correspondent);
@@ -357,14 +377,16 @@ impl HomeAgent {
     }
 
     /// The bindings of a mobile node have ended. Correspondents that may still have an entry, of an earlier and longer
-    /// binding, are informed. What the others know has ended too, and is forgotten.
+    /// binding, are informed, unless the last Update has asked them to forget it already: that one is repeated with its pauses. What
+    /// the others know has ended too, and is forgotten.
     pub(super) fn bindings_ended(&mut self, now: Instant, host: Ipv4Addr, out: &mut Outbox) {
         let own = self.informer.sent.range((host, Ipv4Addr::UNSPECIFIED)..=(host, Ipv4Addr::BROADCAST));
-        let all: Vec<_> = own.map(|(pair, sent)| (*pair, sent.may_have_entry(host, now))).collect();
-        for (pair, may_have_entry) in all {
-            if may_have_entry {
+        let state = |sent: &Sent| (sent.may_have_entry(host, now), sent.path.is_none(host));
+        let all: Vec<_> = own.map(|(pair, sent)| (*pair, state(sent))).collect();
+        for (pair, (may_have_entry, is_asked)) in all {
+            if may_have_entry && !is_asked {
                 self.send_update(now, host, pair.1, out);
-            } else {
+            } else if !may_have_entry {
                 self.informer.sent.remove(&pair);
                 self.informer.repeats.stop(pair);
             }
@@ -383,14 +405,14 @@ impl HomeAgent {
             if !self.informer.has_room(now, pair) {
                 return;
             }
-            let unknown = (Ipv4Addr::UNSPECIFIED, now + self.config.registration_lifetime);
+            let unknown = Path { care_of: Ipv4Addr::UNSPECIFIED, kinds: RequestFlags(0) };
             let sent = Sent {
-                care_of: host,
+                path: Path::of(forget(host)),
                 identification: 0,
                 next: now,
                 pause: PAUSE,
                 is_acknowledged: false,
-                entry: Some(unknown),
+                entry: Some((unknown, now + self.config.registration_lifetime)),
                 ends: now,
                 is_answer: false,
                 forgets: true,
@@ -428,14 +450,15 @@ impl HomeAgent {
         if self.informer.association(host, correspondent).is_none() {
             return false;
         }
-        let Some((care_of, ..)) = self.news(now, host) else { return false };
+        let Some(news) = self.news(now, host) else { return false };
+        let deletes = Path::of(news).is_none(host);
         if let Some(sent) = self.informer.sent.get(&(host, correspondent)) {
             // A correspondent that has deleted its entry cannot do more, for example while the binding is private.
-            let has_deleted = sent.is_acknowledged && sent.care_of == host && care_of == host;
+            let has_deleted = sent.is_acknowledged && sent.path.is_none(host) && deletes;
             if now < sent.next || has_deleted {
                 return false;
             }
-        } else if care_of == host {
+        } else if deletes {
             // The correspondent has no entry of this agent.
             return false;
         }
@@ -474,10 +497,10 @@ impl HomeAgent {
         &mut self,
         now: Instant,
         pair: (Ipv4Addr, Ipv4Addr),
-        (care_of, lifetime, flags): Informed,
+        news @ (care_of, lifetime, flags): Informed,
         out: &mut Outbox,
     ) -> bool {
-        let (host, correspondent) = pair;
+        let ((host, correspondent), path) = (pair, Path::of(news));
         let ntp = self.clock.ntp(now);
         let own = self.config.address.address;
         let informer = &mut self.informer;
@@ -500,10 +523,10 @@ impl HomeAgent {
         let known = informer.sent.get(&pair).copied();
         // Of the entries that the correspondent may have, the one that must be replaced for the longest time.
         let possible = known.iter().flat_map(|known| known.possible(host, now));
-        let entry = possible.max_by_key(|(other, ends)| (*other != care_of, *ends));
-        let pause = known.filter(|known| known.care_of == care_of).map_or(PAUSE, |known| known.pause);
+        let entry = possible.max_by_key(|(other, ends)| (*other != path, *ends));
+        let pause = known.filter(|known| known.path == path).map_or(PAUSE, |known| known.pause);
         let sent = Sent {
-            care_of,
+            path,
             identification,
             next: now + pause,
             pause: (pause * 2).min(LONGEST_PAUSE),
@@ -511,13 +534,13 @@ impl HomeAgent {
             entry,
             ends: now + Duration::from_secs(lifetime.into()),
             is_answer: false,
-            forgets: known.is_some_and(|known| known.forgets) && care_of == host,
+            forgets: known.is_some_and(|known| known.forgets) && path.is_none(host),
         };
         informer.sent.insert(pair, sent);
-        // An entry with another care-of address must be replaced. Without one, packets come by this agent, and the next one
+        // An entry with another path must be replaced. Without one, packets come by this agent, and the next one
         // causes an Update.
         match sent.entry {
-            Some((other, ends)) if other != care_of && sent.next < ends => {
+            Some((other, ends)) if other != path && sent.next < ends => {
                 informer.repeats.set(pair, sent.next);
             }
             _ => informer.repeats.stop(pair),
@@ -537,7 +560,7 @@ impl HomeAgent {
             let pause = u64::try_from(sent.pause.as_millis()).unwrap_or(u64::MAX);
             informed.entry(host.to_string()).or_default().push(Value::map([
                 ("correspondent", Value::from(*correspondent)),
-                ("care_of", Value::from(sent.care_of)),
+                ("care_of", Value::from(sent.path.care_of)),
                 ("acknowledged", Value::from(u64::from(sent.is_acknowledged))),
                 ("pause_ms", Value::from(pause)),
             ]));

@@ -2,7 +2,8 @@
 
 use super::*;
 use mobile_ip::message::{
-    Binding, BindingRequest, DistributedKey, KeyScope, Numbers, PreviousAgent, Warning,
+    Acknowledge, Binding, BindingRequest, DistributedKey, KeyScope, Numbers, PreviousAgent, Status, Update,
+    Warning,
 };
 
 const SENDER: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
@@ -176,4 +177,102 @@ fn a_foreign_agent_takes_packets_of_four_previous_agents() {
     let mut gets =
         |number: u8| super::handoffs::receives_from(&mut agent, at(12_000), previous(number)).is_some();
     assert_eq!((1..=10).filter(|number| gets(*number)).collect::<Vec<_>>(), [7, 8, 9, 10]);
+}
+
+/// Returns a home agent with the correspondent [`SENDER`].
+fn informing(changes: &str) -> HomeAgent {
+    let correspondents = format!("correspondents = [{{ address = '{SENDER}', spi = 400, key = '{KEY}' }}]");
+    let mut agent = home_agent(&format!("{correspondents}\n{changes}")).unwrap();
+    start(&mut agent);
+    agent
+}
+
+/// The mobile node registers with these flags. Returns the Binding Updates that the home agent sends.
+fn registers(agent: &mut HomeAgent, ms: u64, flags: RequestFlags, lifetime: u16) -> Vec<Update> {
+    let mut asked = Request { flags, lifetime, ..request(at(ms), HOME) };
+    asked.extensions.clear();
+    asked.sign(Between::MobileHome, &super::association());
+    let effects = heard(agent, at(ms), UP, MOBILE, packet(VISITED, AGENT, &asked.emit()));
+    assert_eq!(code_sent(&effects), Some(Code::Accepted), "{ms} ms");
+    updates(&effects)
+}
+
+/// Returns the Binding Updates in these effects.
+fn updates(effects: &[Effect]) -> Vec<Update> {
+    let update = |effect: &Effect| match effect {
+        Effect::Send(None, packet) => {
+            match Binding::parse(ipv4::payload(&packet.bytes).get(8..)?, &Numbers::default()) {
+                Some(Ok(Binding::Update(update))) => Some(update),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    effects.iter().filter_map(update).collect()
+}
+
+/// The correspondent asks, and acknowledges the Binding Update that it gets.
+fn gets_an_entry(agent: &mut HomeAgent, ms: u64) -> Update {
+    let asked = BindingRequest { home: HOME, identification: stamp(at(ms)), authentication: None };
+    let asked = Binding::Request(asked).emit(&Numbers::default());
+    let got = updates(&heard(agent, at(ms), UP, MOBILE, packet(SENDER, AGENT, &asked)));
+    let [update] = &got[..] else { panic!("{got:?}") };
+    acknowledges(agent, ms + 10, update);
+    update.clone()
+}
+
+fn acknowledges(agent: &mut HomeAgent, ms: u64, update: &Update) {
+    let (numbers, identification) = (Numbers::default(), update.identification);
+    let key = Association { spi: 400, ..super::association() };
+    let mut answer =
+        Acknowledge { status: Status::ACCEPTED, home: HOME, identification, authentication: None };
+    answer.sign(numbers.route_authentication, &key, &numbers);
+    heard(agent, at(ms), UP, MOBILE, packet(SENDER, AGENT, &Binding::Acknowledge(answer).emit(&numbers)));
+}
+
+/// The mobile node changes only the kind of tunnel. A correspondent with an entry is informed as after a move, until it answers:
+/// otherwise it would use a kind of tunnel that the care-of address does not accept any more.
+#[test]
+fn a_home_agent_informs_correspondents_of_another_kind_of_tunnel() {
+    let mut agent = informing("encapsulations = ['minimal', 'gre']");
+    let plain = RequestFlags::default();
+    let steps = [(RequestFlags::GRE, plain), (plain, RequestFlags::GRE), (plain, RequestFlags::MINIMAL)];
+    for (place, (before, after)) in steps.into_iter().enumerate() {
+        let begin = 100_000 * (1 + place as u64);
+        registers(&mut agent, begin, before, 300);
+        let entry = gets_an_entry(&mut agent, begin + 5000);
+        assert_eq!((entry.minimal, entry.gre), (false, before == RequestFlags::GRE));
+        assert_eq!(registers(&mut agent, begin + 10_000, before, 300), [], "a renewal");
+        let changed = registers(&mut agent, begin + 20_000, after, 300);
+        let [update] = &changed[..] else { panic!("{changed:?}") };
+        assert_eq!(
+            (update.care_of, update.minimal, update.gre),
+            (VISITED, after == RequestFlags::MINIMAL, after == RequestFlags::GRE)
+        );
+        let again = updates(&give(&mut agent, at(begin + 21_000), Input::Timeout));
+        assert_eq!(again.len(), 1, "not acknowledged");
+        acknowledges(&mut agent, begin + 21_500, &again[0]);
+        assert_eq!(updates(&give(&mut agent, at(begin + 30_000), Input::Timeout)), []);
+    }
+}
+
+/// The binding becomes private, and ends 2 s later. The correspondent does not answer the Update that asks it to forget its entry: the
+/// end of the binding causes no further one before the pause ends.
+#[test]
+fn the_end_of_a_binding_shortens_no_pause_between_updates() {
+    let mut agent = informing("");
+    registers(&mut agent, 1000, RequestFlags::default(), 300);
+    gets_an_entry(&mut agent, 2000);
+    let first = registers(&mut agent, 4000, RequestFlags::RESERVED, 2);
+    assert_eq!(first.iter().map(|update| update.care_of).collect::<Vec<_>>(), [HOME]);
+    assert_eq!(updates(&give(&mut agent, at(5000), Input::Timeout)).len(), 1);
+    let key = RouteKey { class: None, src: Prefix::ANY, dst: Prefix::host(HOME) };
+    let ended = give(&mut agent, at(6000), Input::Idle(key, Instant::ZERO));
+    assert!(ended.iter().any(|effect| matches!(effect, Effect::Do(Act::Neighbor(_, HOME, None)))));
+    assert_eq!(updates(&ended), []);
+    let times: Vec<u64> = (6000..16_000)
+        .step_by(1000)
+        .filter(|ms| !updates(&give(&mut agent, at(*ms), Input::Timeout)).is_empty())
+        .collect();
+    assert_eq!(times, [7000, 11_000]);
 }
