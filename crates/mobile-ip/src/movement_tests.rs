@@ -364,6 +364,19 @@ fn a_registration_that_has_ended_is_not_repeated_through_an_agent_that_is_gone()
     check(Movement::Lcs, &[(0, "A"), (1000, "expiry")], &[(0, "A: no_agent"), (1000, "stay: agent_alive")]);
 }
 
+/// With `expiry`, a node stays with a home agent that it does not hear any more until the next renewal. It registers with another home
+/// agent as soon as it hears that one.
+#[test]
+fn another_home_agent_takes_the_place_of_one_that_is_lost() {
+    let mut walker = Walker::new(Movement::Expiry);
+    let decisions = walker.walk(&[(0, "home"), (1000, "home2")]);
+    assert_eq!(decisions.last(), Some(&(1000, "stay: at_home".to_owned())));
+    let now = Instant::from_millis(3500);
+    let lost = walker.agents.expired(now).map(|(agent, _)| agent);
+    assert_eq!((lost, walker.in_use), (Some(HOME_AGENT), Some(HOME_AGENT)));
+    assert_eq!(walker.hear(now, "home2", 400), "home2: at_home");
+}
+
 /// An agent that has expired may have restarted, and may have lost its visitors.
 #[test]
 fn with_expiry_an_agent_that_is_heard_again_is_registered_with() {

@@ -541,3 +541,38 @@ fn a_claim_before_a_visit_gets_no_packets_after_the_registration() {
         assert_eq!(got, [Some(MOBILE), None], "{rogue}");
     }
 }
+
+/// A host claims the mobile node with its own home agent, and then the mobile node registers. The host repeats its claim: it is not
+/// renewed, and no route changes.
+#[test]
+fn a_claim_before_a_visit_is_not_renewed_after_the_registration() {
+    for rogue in ROGUES {
+        for keys in [TRUSTS, DIRECT] {
+            let mut agent = agent(keys);
+            asks(&mut agent, at(1000), ATTACKER, &asked(at(1000), rogue, CORRESPONDENT, false));
+            registers(&mut agent, at(1010), MOBILE, &request(at(1010), HOME));
+            let again = asked(at(2500), rogue, NEXT, false);
+            let effects = heard(&mut agent, at(2500), 1, ATTACKER, packet(HOME, VISITED, &again.emit()));
+            assert!(!moved(&effects), "{rogue}: {effects:?}");
+            assert_eq!(counted(&agent, "no_early_delivery"), 1, "{rogue}");
+        }
+    }
+}
+
+/// A mobile node asks two trusted home agents, from two link addresses. The reply to the earlier request comes last: the later request
+/// is the latest message of the mobile node all the same.
+#[test]
+fn a_late_reply_makes_no_request_the_latest() {
+    let second = Ipv4Addr::new(10, 1, 0, 3);
+    let mut agent = agent(TRUSTS);
+    let first = request(at(1000), HOME);
+    asks(&mut agent, at(1000), ATTACKER, &first);
+    let mut later = Request { home_agent: second, ..request(at(2123), HOME) };
+    later.extensions.clear();
+    later.sign(Between::MobileHome, &association());
+    asks(&mut agent, at(2123), MOBILE, &later);
+    answers(&mut agent, at(2130), &later, Code::Accepted);
+    answers(&mut agent, at(2140), &first, Code::Accepted);
+    assert_eq!(rows(&agent.status(), "visitors", "10.1.0.7").len(), 2);
+    assert_eq!(receives_from(&mut agent, at(3000), CORRESPONDENT), Some(MOBILE));
+}

@@ -130,3 +130,18 @@ fn with_its_own_address_the_pauses_after_denied_renewals_double() {
         assert!((least..least + 1000).contains(&renewals[number]), "{renewals:?}");
     }
 }
+
+/// A mobile node receives packets at its foreign agent until its registration ends. A pause that would last longer than the registration
+/// is short.
+#[test]
+fn no_long_pause_lasts_longer_than_the_registration() {
+    for seed in 1..=20 {
+        let mut codes = [Code::Accepted].into_iter();
+        let all = run_away(seed, "lifetime = '60s'", 75_000, |_| codes.next().or(Some(Code::HomeResources)));
+        let ends = all[0].at + 60_000;
+        let is_long = |pair: &&[Sent]| pair[1].at - pair[0].at > 3000 + ROUND_TRIP;
+        let long: Vec<u64> = all[1..].windows(2).filter(is_long).map(|pair| pair[1].at).collect();
+        assert!(!long.is_empty() && long.iter().all(|at| *at < ends), "{long:?}, {ends}");
+        assert!(all.iter().any(|one| one.at > ends), "{:?}", pauses(all.iter()));
+    }
+}
