@@ -15,7 +15,8 @@
 //! claim without a proof has no effect if the mobile node visits this agent or has left it by a Binding Update, and such claims
 //! have separate places. An accepted registration needs no claim: it names the previous agent itself.
 
-use super::departures::{Departure, Gone};
+use super::departures::Departure;
+use super::history::Ended;
 use super::keys::Proof;
 use super::remembered::Remembered;
 use super::special::SPECIALS;
@@ -145,7 +146,7 @@ pub(super) struct Handoffs {
     /// The mobile nodes that left to another agent.
     pub(super) departures: BTreeMap<Visit, Departure>,
     /// The mobile nodes that have left, and to which no packets are forwarded.
-    pub(super) gone: BTreeMap<Visit, Gone>,
+    pub(super) gone: Ended,
     pub(super) remembered: Remembered,
     updates_from: PerSecond<Mac>,
     /// Limits Binding Updates because of authenticated requests, by home address.
@@ -183,7 +184,7 @@ impl Default for Handoffs {
             ending: Expiry::default(),
             watched: BTreeMap::new(),
             departures: BTreeMap::new(),
-            gone: BTreeMap::new(),
+            gone: Ended::default(),
             remembered: Remembered::default(),
             updates_from: PerSecond::new(UPDATES_FROM),
             updates_of: PerSecond::new(UPDATES_FROM),
@@ -341,22 +342,23 @@ impl ForeignAgent {
         }
     }
 
-    /// Returns whether the mobile node of a visit visits this agent, or has left it by a Binding Update. Visits with another home agent
-    /// count too, unless it is less trusted.
+    /// Returns whether the mobile node of a visit visits this agent, or has left it by a Binding Update, or may have left it. Visits
+    /// with another home agent count too, unless it is less trusted.
     fn is_known(&self, now: Instant, visit: Visit) -> bool {
         let trust = self.trust(visit);
         let visits = of_host(&self.visitors, visit.0).map(|(other, _)| other);
         let left = of_host(&self.handoffs.departures, visit.0).map(|(other, _)| other);
-        let gone = of_host(&self.handoffs.gone, visit.0).filter(|(_, gone)| now < gone.until);
-        let mut all = visits.chain(left).chain(gone.map(|(other, _)| other));
-        all.any(|other| self.trust(other) >= trust)
+        let gone = self.handoffs.gone.of_host(now, visit.0).map(|(other, _)| other);
+        let mut all = visits.chain(left).chain(gone);
+        all.any(|other| self.trust(other) >= trust) || self.handoffs.gone.forgotten(now, visit).is_some()
     }
 
     /// Returns whether the mobile node of a visit has sent a message with this Identification after the Binding Update by which it has
     /// left, if it has asked to forward nothing.
     pub(super) fn is_after_departure(&self, now: Instant, visit: Visit, identification: u64) -> bool {
-        let gone = self.handoffs.gone.get(&visit).filter(|gone| now < gone.until);
-        gone.is_none_or(|gone| ntp_distance(identification, gone.identification) > 0)
+        let gone = &self.handoffs.gone;
+        let last = gone.get(now, visit).map(|gone| gone.identification).or(gone.forgotten(now, visit));
+        last.is_none_or(|last| ntp_distance(identification, last) > 0)
     }
 
     /// Returns whether there is a place for another claim without a proof. If all are taken, those whose requests do not wait any
@@ -395,11 +397,13 @@ impl ForeignAgent {
         let visits = of_host(&self.visitors, host).map(|(visit, visitor)| (visit, visitor.last_request()));
         let left = of_host(&self.handoffs.departures, host);
         let left = left.map(|(visit, departure)| (visit, departure.identification));
-        let gone = of_host(&self.handoffs.gone, host).filter(|(_, gone)| now < gone.until);
-        let gone = gone.map(|(visit, gone)| (visit, gone.identification));
+        let gone = self.handoffs.gone.of_host(now, host).map(|(visit, gone)| (visit, gone.identification));
+        let asked = (host, request.home_agent);
+        let forgotten = self.handoffs.gone.forgotten(now, asked).map(|last| (asked, last));
         let claimed = self.handoffs.claims.get(&host);
         let claimed = claimed.and_then(|it| Some((it.visit(host), it.proves(it.visit(host))?)));
-        let mut all = visits.chain(left).chain(gone).chain(claimed).filter(|(visit, _)| is_own(visit));
+        let all = visits.chain(left).chain(gone).chain(forgotten).chain(claimed);
+        let mut all = all.filter(|(visit, _)| is_own(visit));
         all.all(|(_, known)| ntp_distance(request.identification, known) > 0)
     }
 

@@ -8,7 +8,7 @@
 //! No packet circles: packets out of a tunnel of an agent are never forwarded to that agent, a forwarded packet that
 //! comes back is dropped, and each tunnel costs one hop.
 
-use super::history::History;
+use super::history::{Gone, History};
 use super::keeping::entry_of;
 use super::keys::{AFTER_DELETION, Proof};
 use super::{
@@ -48,17 +48,6 @@ pub(super) struct Departure {
     /// The earlier agents whose tunnels may bring packets for it.
     pub(super) sources: Sources,
     pub(super) since: Instant,
-}
-
-/// A mobile node that has left, and to which no packets are forwarded.
-#[derive(Debug)]
-pub(super) struct Gone {
-    /// The Identification of the Binding Update.
-    pub(super) identification: u64,
-    /// Until when it is remembered.
-    pub(super) until: Instant,
-    /// The requests of the visit that has ended.
-    pub(super) history: History,
 }
 
 impl ForeignAgent {
@@ -124,10 +113,8 @@ impl ForeignAgent {
     /// Returns whether a Binding Update with this Identification has ended a visit, and nothing is forwarded. A later request of the
     /// mobile node makes it an old one.
     fn has_ended_by(&self, now: Instant, (host, proof): (Ipv4Addr, &Proof), identification: u64) -> bool {
-        let mut gone = of_host(&self.handoffs.gone, host).filter(|(visit, _)| proof.is_for(*visit));
-        gone.any(|(visit, gone)| {
-            gone.identification == identification && now < gone.until && !self.visitors.contains_key(&visit)
-        })
+        let mut gone = self.handoffs.gone.of_host(now, host).filter(|(visit, _)| proof.is_for(*visit));
+        gone.any(|(visit, gone)| gone.identification == identification && !self.visitors.contains_key(&visit))
     }
 
     /// Returns the visit of a mobile node here, or the one that has ended by a handoff, with the Identification of its last
@@ -222,7 +209,7 @@ impl ForeignAgent {
         if is_forwarded {
             self.keep_path_to(update.care_of, out);
             self.make_room(now, out);
-            self.handoffs.gone.remove(&visit);
+            self.handoffs.gone.remove(visit);
             self.handoffs.departures.insert(visit, departure.clone());
         }
         let visitor = self.end_visit(visit, out);
@@ -232,9 +219,8 @@ impl ForeignAgent {
         if is_forwarded {
             self.set_departure(visit, &departure, out);
         } else {
-            self.handoffs.gone.retain(|_, gone| now < gone.until);
             let gone = Gone { identification, until, history: departure.history.clone() };
-            self.handoffs.gone.insert(visit, gone);
+            self.handoffs.gone.insert(now, visit, gone);
             if visitor.is_none() {
                 self.drop_departed(visit, out);
             }
@@ -267,9 +253,13 @@ impl ForeignAgent {
         if let Some(visitor) = self.visitors.get_mut(&visit) {
             return visitor.history.sees(request);
         }
+        if let Some(gone) = self.handoffs.gone.get_mut(now, visit) {
+            return gone.history.sees(request);
+        }
+        let mut history = History::default();
+        history.sees(request);
         let until = now + AFTER_DELETION;
-        let new = || Gone { identification, until, history: History::default() };
-        self.handoffs.gone.entry(visit).or_insert_with(new).history.sees(request);
+        self.handoffs.gone.insert(now, visit, Gone { identification, until, history });
     }
 
     /// Ends the oldest forwarding if there are as many as there may be visits.
@@ -369,8 +359,7 @@ impl ForeignAgent {
         self.tunnels.rebind(Some(departure.care_of), None);
         let until = now + AFTER_DELETION;
         let Departure { identification, history, .. } = departure;
-        self.handoffs.gone.retain(|_, gone| now < gone.until);
-        self.handoffs.gone.insert(visit, Gone { identification, until, history });
+        self.handoffs.gone.insert(now, visit, Gone { identification, until, history });
         if !self.visitors.contains_key(&visit) {
             self.end_keeping(visit, out);
             self.keys.end(visit);

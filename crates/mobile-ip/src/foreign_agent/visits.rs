@@ -61,7 +61,7 @@ impl ForeignAgent {
         let since = self.visitors.get(&visit).map(|before| before.since);
         let history = self.history_with(visit, pending);
         let departure = self.handoffs.departures.remove(&visit);
-        self.handoffs.gone.remove(&visit);
+        self.handoffs.gone.remove(visit);
         if let Some(departure) = &departure {
             self.tunnels.rebind(Some(departure.care_of), None);
         }
@@ -136,7 +136,7 @@ impl ForeignAgent {
 
     /// Returns the requests of a visit that has ended by a Binding Update; `None` if there is none.
     pub(super) fn past(&self, now: Instant, visit: Visit) -> Option<&History> {
-        let gone = self.handoffs.gone.get(&visit).filter(|gone| now < gone.until).map(|gone| &gone.history);
+        let gone = self.handoffs.gone.get(now, visit).map(|gone| &gone.history);
         self.handoffs.departures.get(&visit).map(|departure| &departure.history).or(gone)
     }
 

@@ -309,3 +309,49 @@ fn an_unanswered_request_to_another_home_agent_begins_no_visit_after_the_mobile_
     heard(&mut agent, at(2700), UP, ATTACKER, reply_to(&other, second));
     assert_eq!(visits(&agent), 0);
 }
+
+/// A mobile node has returned home. Another one with a key leaves visits of 1100 invented home agents, so that the record of the first
+/// one makes room. A host that repeats the requests of the first one gets no visit all the same, and no earlier
+/// Binding Update is accepted. The mobile node comes back with a later request.
+#[test]
+fn a_visit_that_has_made_room_is_not_begun_by_repeated_requests() {
+    let other = Ipv4Addr::new(10, 1, 0, 8);
+    let both = format!(
+        "{}\nmobile_nodes = [{{ address = '{HOME}', spi = 256, key = '{KEY}' }},
+            {{ address = '{other}', spi = 256, key = '{KEY}' }}]",
+        CONFIGURED.lines().filter(|line| !line.contains("mobile_nodes")).collect::<Vec<_>>().join("\n")
+    );
+    let mut agent = agent(&both);
+    let first = asked(CONFIGURED, 1000);
+    asks(&mut agent, 1000, MOBILE, &first);
+    accepts(&mut agent, 1010, &first);
+    let second = asked(CONFIGURED, 2123);
+    asks(&mut agent, 2123, MOBILE, &second);
+    leaves(&mut agent, 3000, &first, HOME);
+    for number in 0..1100_u32 {
+        let ms = 4000 + u64::from(number) * 10;
+        let home_agent = Ipv4Addr::from_bits(0x0b00_0001 + number);
+        let mut forged = Request { home_agent, ..request(at(ms), other) };
+        forged.extensions.clear();
+        forged.sign(Between::MobileHome, &association());
+        forged.sign(Between::MobileForeign, &association());
+        heard(&mut agent, at(ms), 1, ATTACKER, packet(other, VISITED, &forged.emit()));
+        let update = Binding::Update(signed_update(at(ms + 1), other, other, &association()));
+        let bytes = update.emit(&Numbers::default());
+        let effects = heard(&mut agent, at(ms + 1), UP, ATTACKER, packet(PREVIOUS, VISITED, &bytes));
+        assert!(format!("{effects:?}").contains("visitor_departed"), "{number}: {effects:?}");
+    }
+    for (place, repeated) in [&first, &second].into_iter().enumerate() {
+        let ms = 16_000 + 100 * place as u64;
+        asks(&mut agent, ms, ATTACKER, repeated);
+        accepts(&mut agent, ms + 10, repeated);
+        assert_eq!(visits(&agent), 0, "request {place}");
+    }
+    leaves(&mut agent, 16_500, &second, NEXT);
+    let handoffs = agent.status().get("handoffs").cloned().unwrap();
+    assert_eq!(rows(&handoffs, "departures", "10.1.0.7").len(), 0);
+    let back = asked(CONFIGURED, 17_377);
+    asks(&mut agent, 17_377, MOBILE, &back);
+    accepts(&mut agent, 17_390, &back);
+    assert_eq!(visits(&agent), 1);
+}
