@@ -342,23 +342,22 @@ impl ForeignAgent {
         }
     }
 
-    /// Returns whether the mobile node of a visit visits this agent, or has left it by a Binding Update, or may have left it. Visits
-    /// with another home agent count too, unless it is less trusted.
+    /// Returns whether the mobile node of a visit visits this agent, or has left it by a Binding Update. Visits with another home agent
+    /// count too, unless it is less trusted.
     fn is_known(&self, now: Instant, visit: Visit) -> bool {
         let trust = self.trust(visit);
         let visits = of_host(&self.visitors, visit.0).map(|(other, _)| other);
         let left = of_host(&self.handoffs.departures, visit.0).map(|(other, _)| other);
         let gone = self.handoffs.gone.of_host(now, visit.0).map(|(other, _)| other);
         let mut all = visits.chain(left).chain(gone);
-        all.any(|other| self.trust(other) >= trust) || self.handoffs.gone.forgotten(now, visit).is_some()
+        all.any(|other| self.trust(other) >= trust)
     }
 
     /// Returns whether the mobile node of a visit has sent a message with this Identification after the Binding Update by which it has
     /// left, if it has asked to forward nothing.
     pub(super) fn is_after_departure(&self, now: Instant, visit: Visit, identification: u64) -> bool {
-        let gone = &self.handoffs.gone;
-        let last = gone.get(now, visit).map(|gone| gone.identification).or(gone.forgotten(now, visit));
-        last.is_none_or(|last| ntp_distance(identification, last) > 0)
+        let gone = self.handoffs.gone.get(now, visit);
+        gone.is_none_or(|gone| ntp_distance(identification, gone.identification) > 0)
     }
 
     /// Returns whether there is a place for another claim without a proof. If all are taken, those whose requests do not wait any
@@ -398,11 +397,9 @@ impl ForeignAgent {
         let left = of_host(&self.handoffs.departures, host);
         let left = left.map(|(visit, departure)| (visit, departure.identification));
         let gone = self.handoffs.gone.of_host(now, host).map(|(visit, gone)| (visit, gone.identification));
-        let asked = (host, request.home_agent);
-        let forgotten = self.handoffs.gone.forgotten(now, asked).map(|last| (asked, last));
         let claimed = self.handoffs.claims.get(&host);
         let claimed = claimed.and_then(|it| Some((it.visit(host), it.proves(it.visit(host))?)));
-        let all = visits.chain(left).chain(gone).chain(forgotten).chain(claimed);
+        let all = visits.chain(left).chain(gone).chain(claimed);
         let mut all = all.filter(|(visit, _)| is_own(visit));
         all.all(|(_, known)| ntp_distance(request.identification, known) > 0)
     }

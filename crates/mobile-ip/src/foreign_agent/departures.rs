@@ -16,7 +16,7 @@ use super::{
 };
 use crate::encapsulation;
 use crate::mark::HandoffEvent;
-use crate::message::{Acknowledge, Binding, BufferControl, Request, RequestFlags, Status, Update, Warning};
+use crate::message::{Acknowledge, Binding, BufferControl, RequestFlags, Status, Update, Warning};
 use crate::one_tunnel::{self, OneRoute};
 use crate::pending::Pending;
 use crate::refusal;
@@ -145,12 +145,12 @@ impl ForeignAgent {
 
     /// Drops the requests of a mobile node that wait and are older than its Binding Update: it has left, so a reply must not begin
     /// a visit. Returns them.
-    fn forget_requests(&mut self, host: Ipv4Addr, proof: &Proof, identification: u64) -> Vec<Request> {
+    fn forget_requests(&mut self, host: Ipv4Addr, proof: &Proof, identification: u64) -> Vec<Pending> {
         let own = self.waiting.of_host(host);
         let own = own.filter(|(_, other)| proof.is_for((host, other.request.home_agent)));
         let old = own.filter(|(_, other)| ntp_distance(identification, other.request.identification) > 0);
         let old: Vec<_> = old.map(|(asked, _)| asked).collect();
-        old.into_iter().filter_map(|asked| Some(self.waiting.remove(asked)?.request)).collect()
+        old.into_iter().filter_map(|asked| self.waiting.remove(asked)).collect()
     }
 
     /// Returns whether a care-of address can be that of another agent.
@@ -187,8 +187,13 @@ impl ForeignAgent {
         let was = visitor.map(|visitor| visitor.flags).or_else(|| before.as_ref().map(|before| before.was));
         let until = visitor.map(|visitor| visitor.ends);
         let forgotten = self.forget_requests(host, proof, identification);
-        let asked = forgotten.last().map(|request| request.flags);
-        let history = self.history_of(now, visit, before.as_ref());
+        let (own, others): (Vec<_>, Vec<_>) =
+            forgotten.into_iter().partition(|asked| asked.request.home_agent == visit.1);
+        let asked = own.last().map(|asked| asked.request.flags);
+        let history = self.history_of(now, visit, (before.as_ref(), &own));
+        let proven = own.iter().chain(&others).filter(|asked| self.is_proven(asked));
+        let proven: Vec<_> = proven.collect();
+        self.handoffs.remembered.leave(now, (host, identification), &proven);
         let departure = Departure {
             was: was.or(asked).unwrap_or_default(),
             history,
@@ -225,16 +230,18 @@ impl ForeignAgent {
                 self.drop_departed(visit, out);
             }
         }
-        for request in forgotten {
-            self.remember_past(now, (host, request.home_agent), identification, request.identification);
-        }
         self.watch_tunnels(host, out);
         self.departed(now, visit, (update, proof), tunnel, out);
     }
 
-    /// Returns the requests of a visit that ends. Those that still wait are later than the Binding Update: the mobile node is back, and
-    /// their replies begin a visit.
-    fn history_of(&self, now: Instant, visit: Visit, before: Option<&Departure>) -> History {
+    /// Returns the requests of a visit that ends, with those of `old`, which have waited for their replies. Those that still wait are
+    /// later than the Binding Update: the mobile node is back, and their replies begin a visit.
+    fn history_of(
+        &self,
+        now: Instant,
+        visit: Visit,
+        (before, old): (Option<&Departure>, &[Pending]),
+    ) -> History {
         let present = self.visitors.get(&visit).map(|visitor| &visitor.history);
         let known = present.or(before.map(|before| &before.history)).or_else(|| self.past(now, visit));
         let mut history = known.cloned().unwrap_or_default();
@@ -242,24 +249,10 @@ impl ForeignAgent {
         for (_, other) in own {
             history.forget(other.request.identification);
         }
+        for asked in old {
+            history.sees(asked.request.identification);
+        }
         history
-    }
-
-    /// Records a request that a Binding Update with this Identification has made useless, also if it is for another home agent.
-    fn remember_past(&mut self, now: Instant, visit: Visit, identification: u64, request: u64) {
-        if let Some(departure) = self.handoffs.departures.get_mut(&visit) {
-            return departure.history.sees(request);
-        }
-        if let Some(visitor) = self.visitors.get_mut(&visit) {
-            return visitor.history.sees(request);
-        }
-        if let Some(gone) = self.handoffs.gone.get_mut(now, visit) {
-            return gone.history.sees(request);
-        }
-        let mut history = History::default();
-        history.sees(request);
-        let until = now + AFTER_DELETION;
-        self.handoffs.gone.insert(now, visit, Gone { identification, until, history });
     }
 
     /// Ends the oldest forwarding if there are as many as there may be visits.

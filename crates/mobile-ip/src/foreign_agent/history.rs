@@ -5,11 +5,9 @@ use super::{SEEN, Visit, of_host};
 use std::collections::{BTreeMap, VecDeque};
 use wire::{Instant, Ipv4Addr, ntp_distance};
 
-/// The largest number of visits that have ended and are remembered, without those for which packets are forwarded (not from the
-/// draft). The oldest makes room.
-const ENDED: usize = 1024;
-/// The number of groups of home addresses for which the last message of a visit that has made room is known (not from the draft).
-const GROUPS: u32 = 1024;
+/// The largest number of visits of one mobile node that have ended and are remembered, without those for which packets are forwarded
+/// (not from the draft). The oldest makes room.
+const ENDED: usize = SEEN;
 
 /// The requests of a visit.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -67,44 +65,28 @@ pub(super) struct Gone {
     pub(super) history: History,
 }
 
-impl Gone {
-    /// Returns the latest Identification of the Binding Update and the requests.
-    fn latest(&self) -> u64 {
-        self.history.seen.iter().copied().fold(self.identification, later)
-    }
-}
-
-/// The visits that have ended, and for which no packets are forwarded; at most [`ENDED`].
-///
-/// A mobile node with a key can end many visits, with invented home agents, so that the records of others make room. This must not
-/// permit a host to repeat their requests. So the latest Identification of a record that makes room is still known for its group of home
-/// addresses: until the record would have ended, only later messages of these mobile nodes begin a visit. A mobile node whose
-/// requests are from the future, or have nonces, may have to wait for this time.
+/// The visits that have ended, and for which no packets are forwarded; at most [`ENDED`] of each mobile node. A record begins with an
+/// authenticated message of the mobile node. So a mobile node that ends the visits of many home agents loses records of its own only.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     all: BTreeMap<Visit, Gone>,
-    /// The latest Identification of the records that have made room, and until when it counts, by group of home addresses.
-    forgotten: BTreeMap<u32, (u64, Instant)>,
+    /// Records whose time has passed are removed when there are more than this.
+    most: usize,
 }
 
 impl Ended {
     /// Records a visit that has ended. Replaces an earlier record of this visit.
     pub(super) fn insert(&mut self, now: Instant, visit: Visit, gone: Gone) {
-        self.all.retain(|_, gone| now < gone.until);
-        self.forgotten.retain(|_, (_, until)| now < *until);
-        if self.all.len() >= ENDED && !self.all.contains_key(&visit) {
-            let oldest = self.all.iter().min_by_key(|(_, gone)| gone.until).map(|(visit, _)| *visit);
-            if let Some((visit, gone)) = oldest.and_then(|oldest| self.all.remove_entry(&oldest)) {
-                self.forget(visit.0, &gone);
-            }
+        if self.all.len() > self.most {
+            self.all.retain(|_, gone| now < gone.until);
+            self.most = self.all.len() * 2;
         }
         self.all.insert(visit, gone);
-    }
-
-    fn forget(&mut self, host: Ipv4Addr, gone: &Gone) {
-        let (latest, until) = (gone.latest(), gone.until);
-        let group = self.forgotten.entry(group_of(host)).or_insert((latest, until));
-        *group = (later(group.0, latest), group.1.max(until));
+        if of_host(&self.all, visit.0).count() > ENDED {
+            let others = of_host(&self.all, visit.0).filter(|(other, _)| *other != visit);
+            let oldest = others.min_by_key(|(_, gone)| gone.until).map(|(other, _)| other);
+            oldest.map(|oldest| self.all.remove(&oldest));
+        }
     }
 
     /// Removes the record of a visit.
@@ -117,32 +99,10 @@ impl Ended {
         self.all.get(&visit).filter(|gone| now < gone.until)
     }
 
-    /// Returns the record of a visit, to change it; `None` if there is none at `now`.
-    pub(super) fn get_mut(&mut self, now: Instant, visit: Visit) -> Option<&mut Gone> {
-        self.all.get_mut(&visit).filter(|gone| now < gone.until)
-    }
-
     /// Returns the records of a mobile node at `now`, one for each of its home agents.
     pub(super) fn of_host(&self, now: Instant, host: Ipv4Addr) -> impl Iterator<Item = (Visit, &Gone)> {
         of_host(&self.all, host).filter(move |(_, gone)| now < gone.until)
     }
-
-    /// Returns the Identification that a message of a visit must exceed because a record has made room, which may be that of
-    /// this visit; `None` if there is no such record, or if there is one of this visit.
-    pub(super) fn forgotten(&self, now: Instant, visit: Visit) -> Option<u64> {
-        let (latest, until) = self.forgotten.get(&group_of(visit.0))?;
-        (now < *until && self.get(now, visit).is_none()).then_some(*latest)
-    }
-}
-
-/// Returns the group of a home address.
-const fn group_of(host: Ipv4Addr) -> u32 {
-    host.to_bits() % GROUPS
-}
-
-/// Returns the later one of two Identifications.
-fn later(one: u64, other: u64) -> u64 {
-    if ntp_distance(other, one) > 0 { other } else { one }
 }
 
 #[cfg(test)]
@@ -169,38 +129,37 @@ mod tests {
         assert_eq!([0, 1, SEEN as u64].map(|number| history.has(number)), [false, true, true]);
     }
 
-    /// The oldest record makes room. Its latest Identification is known until the record would have ended, for its group only.
+    /// The oldest record of the same mobile node makes room, and a record counts until its time has passed.
     #[test]
-    fn the_oldest_visit_makes_room_and_its_latest_message_stays_known() {
-        let agent = Ipv4Addr::new(10, 1, 0, 2);
-        let visit = |number: u32| (Ipv4Addr::from_bits(0x0a02_0000 + number), agent);
-        let until = |number: u32| Instant::from_millis(30_000 + u64::from(number));
-        let gone = |number: u32| {
-            let mut history = History::default();
-            for request in [7, 90, 8] {
-                history.sees(request);
-            }
-            Gone { identification: 50, until: until(number), history }
+    fn a_mobile_node_takes_the_room_of_its_own_visits_only() {
+        let host = |number: u32| Ipv4Addr::from_bits(0x0a02_0000 + number);
+        let visit = |number: u32| (host(1), Ipv4Addr::from_bits(0x0b00_0000 + number));
+        let gone = |ms: u64| Gone {
+            identification: 50,
+            until: Instant::from_millis(ms),
+            history: History::default(),
         };
+        let now = Instant::ZERO;
         let mut ended = Ended::default();
+        let other = (host(2), visit(1).1);
+        ended.insert(now, other, gone(1));
         // The oldest one has neither the first nor the last address.
         for number in 1..=ENDED as u32 {
-            let rank = if number == 5 { 0 } else { number };
-            ended.insert(Instant::ZERO, visit(number), gone(rank));
+            ended.insert(now, visit(number), gone(if number == 5 { 20 } else { 100 + u64::from(number) }));
         }
-        assert_eq!(ended.forgotten(Instant::ZERO, visit(5)), None);
-        ended.insert(Instant::ZERO, visit(5), gone(0));
-        assert!(ended.get(Instant::ZERO, visit(5)).is_some(), "it has a place already");
-        ended.insert(Instant::ZERO, visit(2000), gone(2000));
-        assert_eq!(ended.all.len(), ENDED);
-        assert!(ended.get(Instant::ZERO, visit(5)).is_none() && ended.get(Instant::ZERO, visit(6)).is_some());
-        let before = Instant::from_millis(29_999);
-        assert_eq!(ended.forgotten(before, visit(5)), Some(90));
-        assert_eq!(ended.forgotten(before, (visit(5).0, Ipv4Addr::new(10, 1, 0, 3))), Some(90));
-        assert_eq!([4, 6, 2000].map(|number| ended.forgotten(before, visit(number))), [None; 3]);
-        assert_eq!(ended.forgotten(until(0), visit(5)), None);
-        // When they have ended, there is room again.
-        ended.insert(until(3000), visit(3), gone(4000));
-        assert_eq!((ended.all.len(), ended.forgotten.len()), (1, 0));
+        ended.insert(now, visit(5), gone(30));
+        assert_eq!(ended.of_host(now, host(1)).count(), ENDED, "it has a place already");
+        ended.insert(now, visit(99), gone(10));
+        assert!(ended.get(now, visit(5)).is_none() && ended.get(now, visit(99)).is_some());
+        assert_eq!(ended.of_host(now, host(1)).count(), ENDED);
+        assert!(ended.get(now, other).is_some());
+        let later = Instant::from_millis(101);
+        assert!(ended.get(later, visit(1)).is_none() && ended.get(later, visit(2)).is_some());
+        // Later ones remove those whose time has passed.
+        for number in 0..100 {
+            let now = Instant::from_millis(1000 + u64::from(number));
+            ended.insert(now, (host(1000 + number), visit(1).1), gone(1001 + u64::from(number)));
+        }
+        assert!(ended.all.len() < 10, "{}", ended.all.len());
     }
 }

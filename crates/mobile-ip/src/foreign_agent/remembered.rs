@@ -1,6 +1,7 @@
 //! The messages of mobile nodes that a foreign agent remembers, so that another host on the link cannot repeat them with their
 //! authentication.
 
+use super::keys::AFTER_DELETION;
 use super::{SEEN, Visit};
 use crate::message::Request;
 use crate::pending::Pending;
@@ -22,12 +23,21 @@ pub(super) struct Remembered {
 /// The last authenticated requests of a mobile node that were no replays.
 #[derive(Debug, Default)]
 struct Asked {
-    /// The Identification and the sender of each, in the order of arrival; at most [`SEEN`].
-    requests: Vec<(u64, Mac)>,
+    /// In the order of arrival; at most [`SEEN`].
+    requests: Vec<AskedRequest>,
     /// Whether a home agent has answered the last one.
     is_answered: bool,
     /// When the last one has arrived.
     last: Instant,
+}
+
+/// An authenticated request.
+#[derive(Debug)]
+struct AskedRequest {
+    identification: u64,
+    from: Mac,
+    /// If the mobile node has left by a later Binding Update: until when an acceptance of this request begins no visit.
+    left: Option<Instant>,
 }
 
 /// The last accepted Binding Updates of a mobile node. If its clock was ahead, they are later than its next requests, and another host
@@ -45,7 +55,7 @@ struct Updates {
 impl Asked {
     /// Returns whether another link address has sent this request.
     fn is_from_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
-        self.requests.iter().any(|(known, from)| *known == request.identification && from != mac)
+        self.requests.iter().any(|known| known.identification == request.identification && known.from != *mac)
     }
 }
 
@@ -57,11 +67,39 @@ impl Remembered {
         asked.last = *since;
         // One from the future counts until its time has come: an earlier one is forgotten first.
         if asked.requests.len() >= SEEN {
-            let is_earlier = |known: &(u64, Mac)| ntp_distance(known.0, request.identification) <= 0;
+            let is_earlier =
+                |known: &AskedRequest| ntp_distance(known.identification, request.identification) <= 0;
             asked.requests.remove(asked.requests.iter().position(is_earlier).unwrap_or(0));
         }
-        asked.requests.push((request.identification, *mac));
+        asked.requests.push(AskedRequest { identification: request.identification, from: *mac, left: None });
         asked.is_answered = false;
+    }
+
+    /// Records that a mobile node has left by a Binding Update with this Identification. `dropped` are its authenticated requests that
+    /// waited until now for their replies.
+    pub(super) fn leave(
+        &mut self,
+        now: Instant,
+        (host, identification): (Ipv4Addr, u64),
+        dropped: &[&Pending],
+    ) {
+        for pending in dropped {
+            if !self.was_asked(&pending.request) {
+                self.note_asked(pending);
+            }
+        }
+        let known = self.asked.get_mut(&host).into_iter().flat_map(|asked| &mut asked.requests);
+        for request in known.filter(|known| ntp_distance(identification, known.identification) > 0) {
+            request.left.get_or_insert(now + AFTER_DELETION);
+        }
+    }
+
+    /// Returns whether a mobile node has sent this authenticated request before a Binding Update by which it has left. It does not
+    /// send the request again, to none of its home agents.
+    pub(super) fn has_left(&self, now: Instant, request: &Request) -> bool {
+        let known = self.asked.get(&request.home).into_iter().flat_map(|asked| &asked.requests);
+        let mut known = known.filter(|known| known.identification == request.identification);
+        known.any(|known| known.left.is_some_and(|until| now < until))
     }
 
     /// Records that a Binding Update was accepted.
@@ -96,7 +134,7 @@ impl Remembered {
     pub(super) fn note_answered(&mut self, request: &Request) {
         let asked = self.asked.get_mut(&request.home);
         let is_last = |asked: &&mut Asked| {
-            asked.requests.last().is_some_and(|(known, _)| *known == request.identification)
+            asked.requests.last().is_some_and(|known| known.identification == request.identification)
         };
         if let Some(asked) = asked.filter(is_last) {
             asked.is_answered = true;
@@ -106,7 +144,9 @@ impl Remembered {
     /// Returns whether an authenticated request with this Identification is known.
     pub(super) fn was_asked(&self, request: &Request) -> bool {
         let asked = self.asked.get(&request.home);
-        asked.is_some_and(|asked| asked.requests.iter().any(|(known, _)| *known == request.identification))
+        asked.is_some_and(|asked| {
+            asked.requests.iter().any(|known| known.identification == request.identification)
+        })
     }
 
     /// Returns whether another link address has sent this authenticated request.
@@ -118,7 +158,7 @@ impl Remembered {
     /// With nonces, a mobile node repeats an unanswered one without a change, also from a new link address.
     pub(super) fn was_asked_by_another(&self, pending: &Pending) -> bool {
         let Some(asked) = self.asked.get(&pending.request.home) else { return false };
-        let last = asked.requests.last().map(|(known, _)| *known);
+        let last = asked.requests.last().map(|known| known.identification);
         let may_repeat = !asked.is_answered && last == Some(pending.request.identification);
         !may_repeat && asked.is_from_another(pending)
     }

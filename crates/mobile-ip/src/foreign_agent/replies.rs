@@ -9,7 +9,7 @@ use crate::message::{Between, Code, Extension, PORT, Reply, datagram};
 use crate::pending::{Pending, low};
 use node::{Outbox, Rx};
 use wire::icmp::{self, Quote};
-use wire::{Instant, Ipv4Addr, Packet, Reason, SocketAddrV4, ntp_distance};
+use wire::{Instant, Ipv4Addr, Packet, Reason, SocketAddrV4};
 use wire::{ipv4, udp};
 
 impl ForeignAgent {
@@ -86,15 +86,13 @@ impl ForeignAgent {
             return false;
         }
         let (asked, replied) = (request.identification, reply.identification);
+        let has_left = self.handoffs.remembered.has_left(now, request);
         if let Some(visitor) = self.visitors.get(&visit) {
-            return visitor.mac != mac && visitor.history.is_earlier(asked, replied);
+            return visitor.mac != mac && (has_left || visitor.history.is_earlier(asked, replied));
         }
         // The mobile node does not send a request again after it has left.
-        if let Some(past) = self.past(now, visit) {
-            return past.has(asked) || past.is_earlier(asked, replied);
-        }
-        let forgotten = self.handoffs.gone.forgotten(now, visit);
-        forgotten.is_some_and(|last| [asked, replied].iter().any(|it| ntp_distance(*it, last) <= 0))
+        has_left
+            || self.past(now, visit).is_some_and(|past| past.has(asked) || past.is_earlier(asked, replied))
     }
 
     /// Returns whether an acceptance may end a visit: it comes from the link address of the visitor, or the request or the reply is

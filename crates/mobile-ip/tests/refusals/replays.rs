@@ -310,11 +310,11 @@ fn an_unanswered_request_to_another_home_agent_begins_no_visit_after_the_mobile_
     assert_eq!(visits(&agent), 0);
 }
 
-/// A mobile node has returned home. Another one with a key leaves visits of 1100 invented home agents, so that the record of the first
-/// one makes room. A host that repeats the requests of the first one gets no visit all the same, and no earlier
+/// A mobile node has returned home. Another one with a key leaves visits of 1100 invented home agents, more than are remembered of one
+/// mobile node. A host that repeats the requests of the first one gets no visit all the same, and no earlier
 /// Binding Update is accepted. The mobile node comes back with a later request.
 #[test]
-fn a_visit_that_has_made_room_is_not_begun_by_repeated_requests() {
+fn the_visits_of_another_mobile_node_with_a_key_make_no_requests_valid_again() {
     let other = Ipv4Addr::new(10, 1, 0, 8);
     let both = format!(
         "{}\nmobile_nodes = [{{ address = '{HOME}', spi = 256, key = '{KEY}' }},
@@ -354,4 +354,143 @@ fn a_visit_that_has_made_room_is_not_begun_by_repeated_requests() {
     asks(&mut agent, 17_377, MOBILE, &back);
     accepts(&mut agent, 17_390, &back);
     assert_eq!(visits(&agent), 1);
+}
+
+const SECOND: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
+fn asked_second(ms: u64) -> Request {
+    let mut other = Request { home_agent: SECOND, ..request(at(ms), HOME) };
+    other.extensions.clear();
+    other.sign(Between::MobileHome, &association());
+    other.sign(Between::MobileForeign, &association());
+    other
+}
+
+/// A visit of another home agent has ended long ago. Later, a request to this home agent was not answered before the mobile node leaves.
+#[test]
+fn an_earlier_visit_of_another_home_agent_protects_no_later_one_less() {
+    let mut agent = agent(CONFIGURED);
+    let other = asked_second(1000);
+    asks(&mut agent, 1000, MOBILE, &other);
+    heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&other, SECOND));
+    assert_eq!(visits(&agent), 1);
+    leaves(&mut agent, 2000, &other, HOME);
+    assert_eq!(visits(&agent), 0);
+    let first = asked(CONFIGURED, 40_000);
+    asks(&mut agent, 40_000, MOBILE, &first);
+    accepts(&mut agent, 40_010, &first);
+    assert_eq!(visits(&agent), 1);
+    let other = asked_second(41_123);
+    asks(&mut agent, 41_123, MOBILE, &other);
+    leaves(&mut agent, 41_500, &first, NEXT);
+    assert_eq!(visits(&agent), 0);
+    asks(&mut agent, 41_600, ATTACKER, &other);
+    heard(&mut agent, at(41_700), UP, ATTACKER, reply_to(&other, SECOND));
+    assert_eq!(visits(&agent), 0, "stolen {:?}", receives_from(&mut agent, at(41_800), SECOND));
+}
+
+/// So it is if the record of the earlier visit ends soon.
+#[test]
+fn a_request_counts_for_the_whole_time_after_the_mobile_node_has_left() {
+    for care_of in [NEXT, HOME] {
+        let mut agent = agent(CONFIGURED);
+        let other = asked_second(1000);
+        asks(&mut agent, 1000, MOBILE, &other);
+        heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&other, SECOND));
+        leaves(&mut agent, 2000, &other, HOME);
+        let first = asked(CONFIGURED, 28_000);
+        asks(&mut agent, 28_000, MOBILE, &first);
+        accepts(&mut agent, 28_010, &first);
+        let other = asked_second(30_123);
+        asks(&mut agent, 30_123, MOBILE, &other);
+        leaves(&mut agent, 30_500, &first, care_of);
+        asks(&mut agent, 32_100, ATTACKER, &other);
+        heard(&mut agent, at(32_200), UP, ATTACKER, reply_to(&other, SECOND));
+        assert_eq!(visits(&agent), 0, "{care_of}");
+    }
+}
+
+/// The agent has dropped the request to the second home agent before the mobile node leaves.
+#[test]
+fn a_request_that_has_timed_out_begins_no_visit_after_the_mobile_node_has_left() {
+    for mac in [ATTACKER, MOBILE] {
+        let mut agent = agent(CONFIGURED);
+        let first = asked(CONFIGURED, 1000);
+        asks(&mut agent, 1000, MOBILE, &first);
+        accepts(&mut agent, 1010, &first);
+        let other = asked_second(2123);
+        asks(&mut agent, 2123, MOBILE, &other);
+        give(&mut agent, at(9200), Input::Timeout);
+        leaves(&mut agent, 9500, &first, NEXT);
+        asks(&mut agent, 9600, mac, &other);
+        heard(&mut agent, at(9700), UP, ATTACKER, reply_to(&other, SECOND));
+        assert_eq!(visits(&agent), 0, "{mac} stolen {:?}", receives_from(&mut agent, at(9800), SECOND));
+    }
+}
+
+/// So it is with a request to the same home agent from a new link address.
+#[test]
+fn a_request_from_another_link_address_begins_no_visit_after_the_mobile_node_has_left() {
+    let mut agent = agent(CONFIGURED);
+    let first = asked(CONFIGURED, 1000);
+    asks(&mut agent, 1000, MOBILE, &first);
+    accepts(&mut agent, 1010, &first);
+    let other = asked(CONFIGURED, 2123);
+    asks(&mut agent, 2123, Mac([2, 0, 0, 0, 0, 8]), &other);
+    give(&mut agent, at(9200), Input::Timeout);
+    leaves(&mut agent, 9500, &first, NEXT);
+    asks(&mut agent, 9600, ATTACKER, &other);
+    accepts(&mut agent, 9700, &other);
+    assert_eq!(visits(&agent), 0, "stolen {:?}", receives_from(&mut agent, at(9800), AGENT));
+}
+
+/// The acknowledgment of a repeated Binding Update goes to the new care-of address, also if a request to another home agent was dropped.
+#[test]
+fn a_repeated_update_is_acknowledged_by_the_tunnel_also_with_a_request_to_another_home_agent() {
+    for with_other in [false, true] {
+        let mut agent = agent(CONFIGURED);
+        let first = asked(CONFIGURED, 1000);
+        asks(&mut agent, 1000, MOBILE, &first);
+        accepts(&mut agent, 1010, &first);
+        let other = asked_second(2123);
+        if with_other {
+            asks(&mut agent, 2123, MOBILE, &other);
+        }
+        let mut update = signed_update(at(2500), HOME, NEXT, &association());
+        update.acknowledge = true;
+        update.sign(Numbers::default().smooth_authentication, &association(), &Numbers::default());
+        let bytes = Binding::Update(update).emit(&Numbers::default());
+        for ms in [2500, 4000, 6000] {
+            let effects = heard(&mut agent, at(ms), UP, ATTACKER, packet(PREVIOUS, VISITED, &bytes));
+            let dst = effects.iter().filter_map(|effect| match effect {
+                Effect::Send(_, packet) => wire::ipv4::addresses(&packet.bytes).map(|(_, to)| to),
+                _ => None,
+            });
+            let dst: Vec<_> = dst.collect();
+            assert_eq!(dst, [NEXT], "other {with_other} at {ms}");
+        }
+    }
+}
+
+/// Requests that were never answered leave no records of visits, and the bound for one mobile node holds.
+#[test]
+fn requests_to_many_home_agents_leave_no_records_of_visits() {
+    let mut agent = agent(CONFIGURED);
+    for round in 1..=200_u64 {
+        let ms = round * 4000;
+        let first = asked(CONFIGURED, ms);
+        asks(&mut agent, ms, MOBILE, &first);
+        accepts(&mut agent, ms + 10, &first);
+        let second = Ipv4Addr::new(10, 1, 1, round as u8);
+        let mut other = Request { home_agent: second, ..request(at(ms + 1123), HOME) };
+        other.extensions.clear();
+        other.sign(Between::MobileHome, &association());
+        other.sign(Between::MobileForeign, &association());
+        asks(&mut agent, ms + 1123, MOBILE, &other);
+        leaves(&mut agent, ms + 2000, &first, NEXT);
+        give(&mut agent, at(ms + 3000), Input::Timeout);
+        assert_eq!(visits(&agent), 0);
+    }
+    let text = format!("{agent:?}");
+    let number = text.matches("Gone {").count();
+    assert!(number <= 20, "{number}");
 }
