@@ -366,26 +366,46 @@ impl HandoffAnalysis<'_> {
         }
         let signalled = self.signalled(flow, &back, [first, end], next);
         if stages.is_empty() && signalled.is_empty() {
-            let until =
-                if packets.is_stream { begin.clone() } else { self.until_last_loss(lost, &begin, end, host) };
-            add(&mut stages, waits, [Some(begin), Some(until)]);
+            if packets.is_stream {
+                add(&mut stages, waits, [Some(begin.clone()), Some(begin)]);
+            } else {
+                self.until_last_loss(lost, begin, end, host, &mut stages);
+            }
         }
         stages.extend(signalled);
         stages
     }
 
-    /// Returns the last loss of a datagram in a hole that begins with `begin`, or `begin` if all were lost before. The
-    /// link was up, and lost several packets in a row.
+    /// Adds the time from `begin`, where a hole begins, until the last loss of a datagram. Losses in a row with one cause are one
+    /// part: the registration if an agent dropped them, because the visit was not accepted (yet) or its state had ended; otherwise the
+    /// link, which was up. If all were lost before `begin`, the part is empty.
     fn until_last_loss(
         &self,
         lost: &[PacketEvent],
-        begin: &Boundary,
+        mut begin: Boundary,
         end: Instant,
         host: HostId,
-    ) -> Boundary {
-        let last = lost.iter().rfind(|lost| lost.recorded <= end).or(lost.last());
-        let last = last.map(|lost| self.last_loss(lost, host)).filter(|lost| lost.0 > begin.0);
-        last.unwrap_or_else(|| begin.clone())
+        stages: &mut Vec<Owner>,
+    ) {
+        let before = stages.len();
+        let mut within: Vec<&PacketEvent> = lost.iter().filter(|lost| lost.recorded <= end).collect();
+        if within.is_empty() {
+            within.extend(lost.last());
+        }
+        let by_cause: Vec<_> =
+            within.into_iter().map(|lost| (self.is_unknown_to_agent(lost), lost)).collect();
+        for row in by_cause.chunk_by(|a, b| a.0 == b.0) {
+            let [.., (is_unknown, last)] = row else { continue };
+            let last = self.last_loss(last, host);
+            if last.0 > begin.0 {
+                let stage = if *is_unknown { Stage::Registration } else { Stage::Link };
+                add(stages, stage, [Some(begin), Some(last.clone())]);
+                begin = last;
+            }
+        }
+        if stages.len() == before {
+            add(stages, Stage::Link, [Some(begin.clone()), Some(begin)]);
+        }
     }
 
     /// Returns the time from the loss of a link until it came up again, from `from` on, or `None` if it stayed down

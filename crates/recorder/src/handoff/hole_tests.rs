@@ -297,3 +297,38 @@ fn a_stopped_receiver_is_the_cause_of_a_hole() {
     assert!(hole.from >= Instant::from_millis(5_980) && hole.lost == 0, "{hole:?}");
     assert!(of(&hole.experience, Stage::Link) >= Duration::from_millis(1_480), "{hole:?}");
 }
+
+/// The home agent does not answer from 7.2 s until 30 s, and the correspondent sends to the previous agent. The agent of the new place delivers
+/// what that one forwards, until it ends the state of the request. Then it drops the datagrams: its cell and all wires on their
+/// path are up.
+#[test]
+fn the_end_of_early_delivery_is_no_loss_of_the_link() {
+    let text = include_str!("../../../../scenarios/mobile-ip/route-optimization.toml");
+    let text = text
+        .replace("duration = \"14s\"", "duration = \"40s\"")
+        .replace("stop = \"13s\"", "stop = \"39s\"")
+        .replace(", { at = \"11.3s\", to = \"home\" }", "")
+        .replace("[mobile-ip]\n", "[mobile-ip]\nsmooth_handoff = true\n");
+    let rows = [
+        ("crash", "restart", "host = \"home\"", "crash of home"),
+        ("stop", "continue", "host = \"home\"", "stop of home"),
+        ("cut", "restore", "wire = \"long\"", "cut of wire long"),
+    ];
+    for (begins, ends, place, name) in rows {
+        let events = [("7.2s", begins), ("30s", ends)]
+            .map(|(at, kind)| format!("[[event]]\nat = \"{at}\"\nkind = \"{kind}\"\n{place}\n"));
+        let text = format!("{text}\n{}", events.concat());
+        let outcome = simulate(Scenario::plan("silent.toml", &text, &[], 1).unwrap()).unwrap();
+        let report = crate::report::text(&outcome);
+        let outage = only_hole(&outcome).experience.outage().unwrap();
+        let parts: Vec<_> = outage
+            .owners
+            .iter()
+            .map(|owner| (owner.name(), &*owner.begins, owner.span().as_millis()))
+            .collect();
+        let [first, second, ..] = parts.as_slice() else { panic!("{report}") };
+        assert_eq!(*first, ("link", name, 8_680), "{report}");
+        assert_eq!((second.0, second.2), ("registration", 304), "{report}");
+        assert_eq!(outage.owners.iter().map(super::Owner::span).sum::<Duration>(), outage.span(), "{report}");
+    }
+}
