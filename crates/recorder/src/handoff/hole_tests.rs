@@ -298,9 +298,9 @@ fn a_stopped_receiver_is_the_cause_of_a_hole() {
     assert!(of(&hole.experience, Stage::Link) >= Duration::from_millis(1_480), "{hole:?}");
 }
 
-/// The home agent does not answer from 7.2 s until 30 s, and the correspondent sends to the previous agent. The agent of the new place delivers
-/// what that one forwards, until it ends the state of the request. Then it drops the datagrams: its cell and all wires on their
-/// path are up.
+/// The home agent does not answer from 7.2 s until 30 s, and the correspondent sends to the previous agent. The agent of the new
+/// place delivers what that one forwards, until it ends the state of the request. Then it drops the datagrams: its cell and all
+/// wires on their path are up.
 #[test]
 fn the_end_of_early_delivery_is_no_loss_of_the_link() {
     let text = include_str!("../../../../scenarios/mobile-ip/route-optimization.toml");
