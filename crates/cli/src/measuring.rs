@@ -175,13 +175,14 @@ pub(crate) fn unwritten(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Returns the failure for a folder or file that cannot be used; nothing has been started yet. It is a usage error if a
-/// file must not be replaced, has invalid contents or is no folder, or if another process holds the lock. Any other
-/// error is an error of the machine.
+/// file must not be replaced, has invalid contents, has no name or is no folder, or if another process holds the lock.
+/// Any other error is an error of the machine.
 pub(crate) fn unusable(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::AlreadyExists
         | io::ErrorKind::WouldBlock
         | io::ErrorKind::InvalidData
+        | io::ErrorKind::InvalidInput
         | io::ErrorKind::NotADirectory => Failure::Usage(error.to_string()),
         _ => Failure::Machine(format!("cannot write {error}")),
     }

@@ -86,6 +86,40 @@ fn no_verb_replaces_a_file_of_a_user_and_all_say_so_before_they_begin() {
 }
 
 #[test]
+fn a_place_that_cannot_be_written_is_named_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("file"), "mine").unwrap();
+    let reproduce = ["reproduce", "mobile-ip/triangle", "--on", "sim"];
+    let long = "x".repeat(250);
+    for (words, status, says) in [
+        (&[&reproduce[..], &["--write-table", "file/table.md"]].concat()[..], 2, "file is not a directory"),
+        (&[&reproduce[..], &["--write-table", "new/"]].concat(), 2, "the name of a file is missing"),
+        (&[&reproduce[..], &["--write-table", ""]].concat(), 2, "a value is required"),
+        // No process can create a file in /proc.
+        (&[&reproduce[..], &["--write-table", "/proc/table.md"]].concat(), 3, "cannot write /proc: "),
+        (&[&reproduce[..], &["--write-table", &long]].concat(), 3, "cannot write "),
+        (&[&reproduce[..], &["--out", "file"]].concat(), 2, "file is not a directory"),
+        (&[&reproduce[..], &["--out", "/proc/new"]].concat(), 3, "cannot write /proc/new: "),
+        (&["agree", "first", "--write-table", "file/table.md"], 2, "file is not a directory"),
+        (&["compare", "--out", "file/deep"], 2, "file is not a directory"),
+        (&["hunt", "--out", "file/deep"], 2, "name another directory with --out"),
+        (&["scale", "--hosts", "10", "--out", "file"], 2, "file is not a directory"),
+        (&["run", "first", "--out", "file/deep"], 2, "name another directory"),
+        (&["run", "first", "--runs", "2", "--out", "file"], 2, "name another directory"),
+        (&["run", "first", "--set", "radio.retune=1ms|2ms", "--out", "file"], 2, "file is not a directory"),
+        (&["diff", "none", "none", "--figure", "file/a.svg"], 2, "file is not a directory"),
+    ] {
+        let output = wayfare(folder, words);
+        let said = errors(&output);
+        assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
+        assert!(output.stdout.is_empty() && said.contains(says), "{words:?}: {said}");
+        assert_eq!(files(folder), ["file"], "{words:?}");
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 1, "no folder is left by {words:?}");
+    }
+}
+
+#[test]
 fn what_a_verb_wrote_it_replaces_and_by_default_it_goes_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

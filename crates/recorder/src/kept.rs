@@ -6,7 +6,7 @@
 //! file is known before the runs, the file is checked before them.
 
 use crate::rundir::{Claim, claim_folder, digest};
-use crate::unfinished::{Kind, Unfinished, remove_stale};
+use crate::unfinished::{Kind, Unfinished, missing_folders, remove_stale};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
@@ -32,12 +32,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Locks a folder, creates it if it is missing, and checks that the files `names` may be written in it.
+    /// Locks a folder, creates it if it is missing, and checks that the files `names` may and can be written in it.
     ///
     /// # Errors
     ///
-    /// The error's kind is `AlreadyExists` if a file of `names` may not be replaced, and `WouldBlock` if another
-    /// process holds the lock. Any other kind is an error of a file operation.
+    /// The error's kind is `AlreadyExists` if a file of `names` may not be replaced, `WouldBlock` if another process
+    /// holds the lock, and `NotADirectory` if the folder is a file. Any other kind is an error of a file operation.
     pub fn open<'a>(
         folder: &Path,
         names: impl IntoIterator<Item = &'a str>,
@@ -56,9 +56,13 @@ impl Folder {
     ) -> io::Result<Self> {
         remove_stale(folder, PART);
         let this = Self { path: folder.to_owned(), listed: listed(folder), force, _claim: claim };
+        let mut folders = BTreeSet::new();
         for name in names {
             this.check(name)?;
+            folders.extend(this.path.join(name).parent().map(Path::to_path_buf));
         }
+        folders.remove(folder); // the lock is in it, so it can be written
+        folders.iter().try_for_each(|folder| check_writable(folder, PART))?;
         Ok(this)
     }
 
@@ -176,6 +180,22 @@ fn not_ours(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, problem)
 }
 
+/// Returns an error of the kind `NotADirectory` if `folder`, or a part of its path, exists and is not a directory.
+pub fn refuse_file(folder: &Path) -> io::Result<()> {
+    let exists = |path: &&Path| !path.as_os_str().is_empty() && fs::symlink_metadata(path).is_ok();
+    match folder.ancestors().find(exists) {
+        Some(found) if !found.is_dir() => {
+            let problem = format!(
+                "cannot write {}: {} is not a directory; name another directory",
+                folder.display(),
+                found.display()
+            );
+            Err(io::Error::new(io::ErrorKind::NotADirectory, problem))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn refuse_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         let problem = format!("{} is a directory, and is not replaced; name another file", path.display());
@@ -184,27 +204,55 @@ fn refuse_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Returns an error of the kind `InvalidInput` if the path does not end with the name of a file.
+fn refuse_no_name(path: &Path) -> io::Result<()> {
+    let end = path.as_os_str().as_encoded_bytes();
+    if path.file_name().is_some_and(|name| end.ends_with(name.as_encoded_bytes())) {
+        return Ok(());
+    }
+    let problem = format!("cannot write `{}`: the name of a file is missing at its end", path.display());
+    Err(io::Error::new(io::ErrorKind::InvalidInput, problem))
+}
+
+/// Checks that a file can be created in a folder: creates the folder and a file `PREFIX-PID`, and removes both.
+fn check_writable(folder: &Path, prefix: &str) -> io::Result<()> {
+    let made = missing_folders(folder);
+    let part = Unfinished::new(folder.join(format!("{prefix}-{}", std::process::id())), Kind::Part);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(part.path(), ""));
+    drop(part);
+    drop(made);
+    written.map_err(|error| {
+        let problem =
+            format!("{}: {error}; name another directory, in which you can write", folder.display());
+        io::Error::new(error.kind(), problem)
+    })
+}
+
 /// A single file that the user names. An existing file is replaced only if Wayfare recognises the contents, or with
 /// `--force`.
 #[derive(Debug)]
 pub struct SingleFile(PathBuf);
 
 impl SingleFile {
-    /// Checks whether the file may be written, and writes nothing yet. Returns an error if `path` is a directory. Also
-    /// returns an error if the file exists, `is_ours` returns false for the contents, and `force` is false.
+    /// Checks whether the file may and can be written, and leaves no file and no folder yet. Returns an error if `path`
+    /// is a directory or ends with `/`, or if no file can be created in its folder. Also returns an error if the file
+    /// exists, `is_ours` returns false for the contents, and `force` is false.
     pub fn new(path: &Path, is_ours: impl FnOnce(&str) -> bool, force: bool) -> io::Result<Self> {
         refuse_folder(path)?;
+        refuse_no_name(path)?;
         let this = Self(path.to_owned());
+        refuse_file(this.folder())?;
         match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(this),
-            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
-            Ok(_) if force || fs::read_to_string(path).is_ok_and(|text| is_ours(&text)) => Ok(this),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+            Ok(_) if force || fs::read_to_string(path).is_ok_and(|text| is_ours(&text)) => {}
             Ok(_) => {
                 let problem =
                     format!("{} exists; name another file, or replace it with --force", path.display());
-                Err(io::Error::new(io::ErrorKind::AlreadyExists, problem))
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
             }
         }
+        check_writable(this.folder(), &this.prefix()).map(|()| this)
     }
 
     /// Returns the path of the file.
@@ -212,13 +260,19 @@ impl SingleFile {
         &self.0
     }
 
+    fn folder(&self) -> &Path {
+        self.0.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    /// Returns the beginning of the name of the temporary file.
+    fn prefix(&self) -> String {
+        format!(".{}.part", self.0.file_name().unwrap_or_default().to_string_lossy())
+    }
+
     /// Writes the file atomically, and creates its folder if it is missing. Returns an error if the file cannot be
     /// written.
     pub fn put(&self, text: &str) -> io::Result<()> {
-        let path = &self.0;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let prefix = format!(".{name}.part");
+        let (path, folder, prefix) = (&self.0, self.folder(), self.prefix());
         fs::create_dir_all(folder)?;
         remove_stale(folder, &prefix);
         let part = folder.join(format!("{prefix}-{}", std::process::id()));
@@ -311,5 +365,42 @@ mod tests {
         file(true).unwrap().put("# Ours").unwrap();
         refused(SingleFile::new(folder.path(), |_| true, true));
         assert_eq!(names(&folder.path().join("new")), ["table.md"]);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_refused_before_anything_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let at =
+            |path: &str| SingleFile::new(&folder.path().join(path), |_| true, false).map_err(|e| e.kind());
+        fs::write(folder.path().join("file"), "mine").unwrap();
+        // No process can create a file in /proc.
+        std::os::unix::fs::symlink("/proc", folder.path().join("proc")).unwrap();
+        for (path, kind) in [
+            ("file/table.md", io::ErrorKind::NotADirectory),
+            ("file/deep/table.md", io::ErrorKind::NotADirectory),
+            ("new/", io::ErrorKind::InvalidInput),
+            ("new/.", io::ErrorKind::InvalidInput),
+        ] {
+            assert_eq!(at(path).unwrap_err(), kind, "{path}");
+        }
+        assert_eq!(
+            SingleFile::new(Path::new(""), |_| true, true).unwrap_err().kind(),
+            io::ErrorKind::InvalidInput
+        );
+        at("proc/table.md").unwrap_err();
+        at("proc/new/table.md").unwrap_err();
+        at("new/deep/table.md").unwrap();
+        assert_eq!(names(folder.path()), ["file", "proc"], "nothing is left");
+
+        let open = |names: &[&str]| Folder::open(folder.path(), names.iter().copied(), true).map(drop);
+        open(&["a.csv", "sub/b.svg"]).unwrap();
+        assert!(open(&["proc/a.csv"]).unwrap_err().to_string().contains("proc: "));
+        let in_file = Folder::open(&folder.path().join("file"), [], true).unwrap_err();
+        assert_eq!(in_file.kind(), io::ErrorKind::NotADirectory);
+        assert!(
+            in_file.to_string().ends_with("file is not a directory; name another directory"),
+            "{in_file}"
+        );
+        assert_eq!(names(folder.path()), ["file", "proc"], "nothing is left");
     }
 }

@@ -65,6 +65,18 @@ impl Drop for Unfinished {
     }
 }
 
+/// Registers the folders of a path that do not exist, the innermost first. The caller creates them. They are removed in
+/// this order when the list is dropped, and a folder that is not empty stays.
+pub(crate) fn missing_folders(path: &Path) -> Vec<Unfinished> {
+    let missing = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
+    let missing: Vec<&Path> = missing.collect();
+    // The outermost folder is registered first, so that it is removed last.
+    let made = missing.iter().rev().map(|folder| Unfinished::new(folder.to_path_buf(), Kind::Folder));
+    let mut made: Vec<Unfinished> = made.collect();
+    made.reverse();
+    made
+}
+
 /// Removes all incomplete files and lock files of this process. Call this function just before the process exits: after
 /// it, any thread that begins or completes a file waits forever.
 pub fn remove_all() {

@@ -46,7 +46,7 @@ pub(super) fn keep(out: &Path, smallest: &Draft, judge: Judge, what: &str) -> Re
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    let text = format!("cannot write {}: {error}", path.display());
+    let text = format!("cannot write {}: {error}; name another directory with --out", path.display());
     match error.kind() {
         // The path of the folder, or a part of it, is a file.
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => Failure::Usage(text),

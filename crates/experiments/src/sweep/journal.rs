@@ -139,6 +139,7 @@ impl Journal {
     /// Or the journal cannot be read or written, or has a damaged line.
     pub fn open(folder: &Path, sweep: &Sweep) -> io::Result<Self> {
         let path = folder.join("runs.jsonl");
+        recorder::kept::refuse_file(folder)?;
         if let Some(problem) = is_taken(folder, sweep) {
             let problem = format!("{}: {problem}", path.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));

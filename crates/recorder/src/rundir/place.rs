@@ -4,8 +4,9 @@ use super::ReadError;
 use super::digests;
 use super::files::{LOCK, beside, is_passing, page};
 use super::meta;
+use crate::kept::refuse_file;
 use crate::run::Backend;
-use crate::unfinished::{Kind, Unfinished};
+use crate::unfinished::{Kind, Unfinished, missing_folders};
 use scenario::{Plan, Repetition, redacted};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -82,7 +83,10 @@ pub fn check(dir: &Path, plan: &Plan, backend: Backend, force: bool) -> io::Resu
     };
     match fs::symlink_metadata(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", dir.display()))),
+        Err(error) => {
+            let problem = format!("{}: {error}; name another directory", dir.display());
+            return Err(io::Error::new(error.kind(), problem));
+        }
         Ok(found) if found.is_symlink() => return refuse("is a symbolic link; name the directory itself"),
         Ok(found) if !found.is_dir() => {
             return refuse("exists and is not a run directory; not overwritten; name another directory");
@@ -163,12 +167,8 @@ fn within(dir: &Path) -> impl Fn(io::Error) -> io::Error {
 /// Locks the file `name` in `folder`. The lock protects `dir`, and errors name `dir`.
 fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
     let within = within(dir);
-    let missing = folder.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
-    let missing: Vec<&Path> = missing.collect();
-    // The outermost folder is registered first, so that it is removed last.
-    let made = missing.iter().rev().map(|folder| Unfinished::new(folder.to_path_buf(), Kind::Folder));
-    let mut made: Vec<Unfinished> = made.collect();
-    made.reverse();
+    refuse_file(folder)?;
+    let made = missing_folders(folder);
     let lock = folder.join(name);
     loop {
         fs::create_dir_all(folder).map_err(&within)?;
