@@ -39,6 +39,16 @@ fn a_run_is_kept_and_its_text_ends_with_the_figure() {
 }
 
 #[test]
+fn a_run_without_a_flow_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = prints(folder.path(), &["run", "mobile-ip/registration-delay", "--out", "run"], 0);
+    assert!(text.contains("\nno flow: the scenario has no application that sends data; "), "{text}");
+    assert!(prints(folder.path(), &["decode", "run/capture.pcapng"], 0).contains("registration request"));
+    let text = prints(folder.path(), &["run", "first", "--set", "duration=100ms", "--out", "short"], 1);
+    assert!(text.contains("\nno flow: no application sent or received data\n"), "{text}");
+}
+
+#[test]
 fn json_is_all_there_is_on_standard_output() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["run", "first", "--format", "json", "--out", "kept"];

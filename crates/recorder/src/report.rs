@@ -252,10 +252,28 @@ fn recovered(handoff: &Handoff, recovery: Recovery) -> String {
     }
 }
 
+/// Returns the line of a run without a flow, with the reason.
+fn no_flow(plan: &Plan) -> String {
+    let is_application = |role: &RoleConfig| {
+        use RoleConfig::{BulkClient, BulkServer, ConstantRate, RequestClient, RequestServer, Sink};
+        matches!(
+            role,
+            ConstantRate(_) | Sink(_) | BulkServer(_) | BulkClient(_) | RequestServer(_) | RequestClient(_)
+        )
+    };
+    let mut hosts = plan.hosts.iter();
+    let why = if hosts.any(|host| !host.programs.is_empty() || host.config.roles.iter().any(is_application)) {
+        "no application sent or received data"
+    } else {
+        "the scenario has no application that sends data; `wayfare decode CAPTURE` prints the messages of the protocols"
+    };
+    format!("no flow: {why}\n")
+}
+
 /// Returns the table with one row for each flow, or one line if the run has no flow.
 pub(crate) fn flow_table(outcome: &Outcome) -> String {
     if outcome.flows.is_empty() {
-        return "no flow: no application sent or received data\n".to_owned();
+        return no_flow(&outcome.plan);
     }
     let headers = [
         "flow",
