@@ -203,6 +203,10 @@ fn protocols_are_compared_and_who_cannot_says_why() {
         text.contains("holds    sim          0  without a mobility protocol, the application receives no"),
         "{text}"
     );
+    // The outage of plain IP never ends, so it has no parts, and its requests have no answers.
+    for meaning in ["no outage ended in a valid run", "no valid run has a value of this column"] {
+        assert!(text.contains(&format!("\n`-`: {meaning}\n")), "{text}");
+    }
     for end in ["csv", "json", "svg"] {
         assert!(folder.path().join(format!("runs/compare/compare.{end}")).is_file(), "{end}");
     }

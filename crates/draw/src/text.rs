@@ -45,6 +45,14 @@ impl Table {
         text
     }
 
+    /// Returns the text of [`Table::render`]. If a cell is `-`, a last line gives the meaning of it.
+    #[must_use]
+    pub fn render_with_meaning(&self, of_absent: &str) -> String {
+        let has_absent = self.rows.iter().flatten().any(|cell| cell == "-");
+        let meaning = if has_absent { format!("`-`: {of_absent}\n") } else { String::new() };
+        self.render() + &meaning
+    }
+
     fn column(&self, index: usize) -> Column {
         let body = || self.rows.iter().filter_map(move |row| row.get(index));
         let width = body().chain(self.headers.get(index)).map(|cell| cell.chars().count()).max().unwrap_or(0);
@@ -117,6 +125,13 @@ I-TCP
     fn a_cell_too_many_and_a_line_break_do_no_harm() {
         assert_eq!(Table::new(["a"]).row(["x\ny", "7"]).render(), "a\n---  -\nx y  7\n");
         assert_eq!(Table::new(Vec::<String>::new()).render(), "\n\n");
+    }
+
+    #[test]
+    fn the_meaning_of_an_absent_value_is_below_a_table_that_has_one() {
+        let table = |cell: &str| Table::new(["n"]).row([cell]).render_with_meaning("not measured");
+        assert_eq!(table("-"), "n\n-\n-\n`-`: not measured\n");
+        assert_eq!(table("7"), "n\n-\n7\n");
     }
 
     #[test]

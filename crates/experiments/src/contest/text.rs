@@ -82,7 +82,7 @@ fn repetitions(comparison: &Comparison) -> String {
     let fixed = |runs: usize| if runs == 1 { "one run".to_owned() } else { format!("{runs} runs") };
     let mut out =
         "medians of n runs, each at a different phase, with the 95 % confidence interval of the median in brackets; no brackets: fewer than 6 runs, or \
-         both limits of the interval are equal; -: not measured\n"
+         both limits of the interval are equal\n"
             .to_owned();
     for results in &comparison.backends {
         let _ = match (comparison.repeat, results.backend) {
@@ -271,7 +271,8 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
     };
     let metrics: Vec<&Metric> = METRICS.iter().filter(measured).collect();
     let heads = metrics.iter().map(|metric| format!("{} {}", metric.title, metric.unit));
-    out.push_str(&table(comparison, here, ["n".to_owned()].into_iter().chain(heads), |of| {
+    let heads = ["n".to_owned()].into_iter().chain(heads);
+    out.push_str(&table(comparison, here, heads, "no valid run has a value of this column", |of| {
         let n = of(&OUTAGE).map_or(0, |row| row.n).to_string();
         [n].into_iter().chain(metrics.iter().map(|metric| cell(of, metric))).collect()
     }));
@@ -288,18 +289,20 @@ fn leg(comparison: &Comparison, each: &Move, workload: &Workload, here: &[&Row])
             let median = of(owner).and_then(|row| row.median);
             median.map_or("-".to_owned(), |median| format!("{:.1}", median.median))
         };
-        out.push_str(&table(comparison, here, heads, |of| {
+        out.push_str(&table(comparison, here, heads, "no outage ended in a valid run", |of| {
             owners.iter().map(|owner| only(of, owner)).collect()
         }));
     }
     out
 }
 
-/// Returns a table with a row for each requested protocol and backend. `cells` makes the cells of a row.
+/// Returns a table with a row for each requested protocol and backend. `cells` makes the cells of a row; `absent` is the
+/// meaning of a cell `-`.
 fn table(
     comparison: &Comparison,
     here: &[&Row],
     heads: impl Iterator<Item = String>,
+    absent: &str,
     cells: impl Fn(&dyn Fn(&Metric) -> Option<Row>) -> Vec<String>,
 ) -> String {
     let mut table = Table::new(["protocol".to_owned(), "backend".to_owned()].into_iter().chain(heads));
@@ -320,7 +323,7 @@ fn table(
             table.push(row);
         }
     }
-    table.render()
+    table.render_with_meaning(absent)
 }
 
 fn cell(of: &dyn Fn(&Metric) -> Option<Row>, metric: &Metric) -> String {

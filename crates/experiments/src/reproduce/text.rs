@@ -12,12 +12,7 @@ use std::fmt::Write;
 pub fn text(report: &Report) -> String {
     let experiment = report.experiment;
     let mut out = format!("{}: {}\n", experiment.id, experiment.about);
-    let _ = writeln!(
-        out,
-        "scale {}; published: {}; `-`: there is no such number",
-        report.scale.name(),
-        experiment.source
-    );
+    let _ = writeln!(out, "scale {}; published: {}", report.scale.name(), experiment.source);
     for note in experiment.notes {
         let _ = writeln!(out, "  {note}");
     }
@@ -53,6 +48,9 @@ pub fn summary(reports: &[Report]) -> String {
     format!("published numbers: {}\n", counts(&all))
 }
 
+/// The meaning of `-` in the tables.
+const ABSENT: &str = "below a backend, no valid run has a finite value; below published, formula and shape, there is no such number";
+
 fn numbers(judged: &[Judged<'_>], backends: &[Backend]) -> String {
     let mut headers = vec!["verdict".to_owned(), "point".to_owned(), "metric".to_owned()];
     headers.extend(["published", "tolerance"].map(str::to_owned));
@@ -74,7 +72,7 @@ fn numbers(judged: &[Judged<'_>], backends: &[Backend]) -> String {
     }
     let mut from: Vec<&str> = judged.iter().map(|judged| judged.published.tolerance_from).collect();
     from.dedup();
-    format!("{}tolerances: {}\n", table.render(), from.join("; "))
+    format!("{}tolerances: {}\n", table.render_with_meaning(ABSENT), from.join("; "))
 }
 
 fn published(report: &Report, metric: &Metric, backends: &[Backend]) -> String {
@@ -109,7 +107,7 @@ fn published(report: &Report, metric: &Metric, backends: &[Backend]) -> String {
         }
         table.push(row);
     }
-    table.render()
+    table.render_with_meaning(ABSENT)
 }
 
 /// Returns whether the table of a metric shows a point: a value was measured, published or computed by a formula, or the
@@ -138,7 +136,7 @@ fn also(report: &Report, metrics: &[&Metric], backends: &[Backend]) -> String {
         }
         table.push(row);
     }
-    table.render()
+    table.render_with_meaning(ABSENT)
 }
 
 fn must_hold(verdicts: &[Verdict]) -> String {
