@@ -47,7 +47,7 @@ pub(crate) struct Args {
     layer: Begins,
     /// The numbers of the messages of Mobile IP that differ from the default ones, as in a scenario: `{ update = 88 }`.
     /// A capture in the directory of a run has the numbers of the run.
-    #[arg(long, value_name = "TABLE", value_parser = numbers)]
+    #[arg(long, value_name = "{ NAME = NUMBER, ... }", value_parser = numbers)]
     numbers: Option<Numbers>,
     /// Print all packets of a file, and not only messages and malformed packets.
     #[arg(long)]
@@ -178,15 +178,37 @@ impl Shown {
 
 /// Reads the argument of `--numbers`.
 fn numbers(text: &str) -> Result<Numbers, String> {
-    #[derive(serde::Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Given {
-        numbers: Numbers,
+    let refused = |problem: &str| {
+        format!(
+            "{problem}; allowed: names and numbers in braces, for example `{{ update = 88, previous_agent = 97 }}`"
+        )
+    };
+    let given: toml::Table =
+        toml::from_str(&format!("numbers = {text}")).map_err(|error| refused(error.message()))?;
+    let table = match given.get("numbers") {
+        Some(toml::Value::Table(table)) if given.len() == 1 => table,
+        Some(other) => return Err(refused(&format!("invalid type: {} `{other}`", other.type_str()))),
+        None => return Err(refused("no table")),
+    };
+    let numbers: Numbers = table.clone().try_into().map_err(|error| wrong_number(table, &error))?;
+    numbers.check().map_err(|error| error.to_string())?;
+    Ok(numbers)
+}
+
+/// Returns the error for a table that [`Numbers`] refuses: the first wrong name or number, and what is allowed.
+fn wrong_number(table: &toml::Table, error: &toml::de::Error) -> String {
+    for (name, value) in table {
+        let one = toml::Table::from_iter([(name.clone(), value.clone())]);
+        match one.try_into::<Numbers>() {
+            Ok(_) => {}
+            Err(error) if error.message().starts_with("unknown field") => return error.message().to_owned(),
+            Err(_) => {
+                let largest = Numbers::largest(name);
+                return format!("`{name} = {value}`: allowed: a whole number from 0 to {largest}");
+            }
+        }
     }
-    let given: Given =
-        toml::from_str(&format!("numbers = {text}")).map_err(|error| error.message().to_owned())?;
-    given.numbers.check().map_err(|error| error.to_string())?;
-    Ok(given.numbers)
+    error.message().to_owned()
 }
 
 fn undecoded(link_type: u32) -> String {

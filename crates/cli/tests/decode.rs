@@ -204,6 +204,40 @@ fn a_wrong_clock_is_refused_at_its_key() {
     }
 }
 
+#[test]
+fn wrong_numbers_are_refused_with_the_name_and_what_is_allowed() {
+    const BRACES: &str =
+        "allowed: names and numbers in braces, for example `{ update = 88, previous_agent = 97 }`";
+    let folder = tempfile::tempdir().unwrap();
+    for (wrong, expected) in [
+        ("", BRACES),
+        ("{", BRACES),
+        ("update", BRACES),
+        ("update = 88", BRACES),
+        ("{ update = }", BRACES),
+        ("{ update: 88 }", BRACES),
+        ("88", BRACES),
+        ("[88]", BRACES),
+        ("{}\nother = 1", BRACES),
+        ("{ update = 88, update = 89 }", "duplicate key"),
+        ("{ updat = 88 }", "unknown field `updat`, expected one of `warning`, `request`, `update`, "),
+        ("{ update = 300 }", "`update = 300`: allowed: a whole number from 0 to 255"),
+        ("{ update = -1 }", "`update = -1`: allowed: a whole number from 0 to 255"),
+        ("{ update = \"88\" }", "`update = \"88\"`: allowed: a whole number from 0 to 255"),
+        ("{ update = 8.5 }", "`update = 8.5`: allowed: a whole number from 0 to 255"),
+        ("{ vendor_key = 70000 }", "`vendor_key = 70000`: allowed: a whole number from 0 to 65535"),
+        ("{ vendor = -5 }", "`vendor = -5`: allowed: a whole number from 0 to 16777215"),
+        ("{ vendor = 16777216 }", "`vendor` must be at most 16777215"),
+        ("{ update = 3 }", "`update` is 3, but 1, 3 and 4 are types of registrations"),
+        ("{ private_flag = 2 }", "`private_flag` must be a reserved bit of requests: 1 or 4"),
+    ] {
+        let error = says(folder.path(), &["decode", "--hex", "03", "--numbers", wrong], 2);
+        assert!(error.contains(expected) && error.contains("--numbers"), "{wrong}: {error}");
+    }
+    let error = says(folder.path(), &["decode", "--hex", "03", "--numbers"], 2);
+    assert!(error.contains("a value is required for '--numbers <{ NAME = NUMBER, ... }>'"), "{error}");
+}
+
 /// The numbers of a scenario are those of its capture. Another capture needs them as an argument.
 #[test]
 fn a_capture_of_a_run_is_decoded_with_the_numbers_of_the_run() {

@@ -83,6 +83,15 @@ impl Numbers {
         [self.warning_extension, self.previous_agent]
     }
 
+    /// Returns the largest number that the key `name` can have.
+    pub fn largest(name: &str) -> u32 {
+        match name {
+            "vendor" => LARGEST_VENDOR,
+            "vendor_key" => u16::MAX.into(),
+            _ => u8::MAX.into(),
+        }
+    }
+
     /// Checks the numbers. An error names the key `numbers` and the problem.
     pub fn check(&self) -> Result<(), ConfigError> {
         let error = |problem: &str| Err(ConfigError::new("numbers", problem));
