@@ -1,6 +1,6 @@
 //! `wayfare agree [SCENARIO...]`: checks that the simulator and Linux give the same distributions of results.
 
-use crate::measuring::{count, folder, keep, unusable, unwritten};
+use crate::measuring::{count, few, folder, keep, seed, size, unusable, unwritten};
 use crate::output::{Format, Progress, print, tell};
 use crate::run::on_linux;
 use crate::{Failure, interrupt, measuring};
@@ -33,14 +33,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = count, allow_negative_numbers = true)]
     linux_runs: u64,
     /// The random seed of the first run.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
     /// The number of runs on Linux at the same time. Parallel runs compete for the processors, so more frames can be
     /// late.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = few, allow_negative_numbers = true)]
     jobs: u16,
     /// Repeat a run on Linux at most N times if all its doubts are about timing (the host was too busy).
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = size, allow_negative_numbers = true)]
     repeats: usize,
     /// The folder for `agree.json` (the values of each run), `agree.csv`, and a figure of each scenario. Runs that
     /// `agree.json` has already (same scenario, settings, seed, kernel and number of runs) are not repeated, unless

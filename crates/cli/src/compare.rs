@@ -1,7 +1,7 @@
 //! `wayfare compare [PROTOCOL ...]`: compares the protocols in the same scenario.
 
 use crate::Failure;
-use crate::measuring::{self, Backends, On};
+use crate::measuring::{self, Backends, On, few};
 use crate::output::{Format, print};
 use experiments::contest::{self, Comparison, Course, Repeat};
 use experiments::reproduce::{NotRun, Scale};
@@ -25,13 +25,13 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
     /// Make N runs of each leg, on every backend.
-    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = few, allow_negative_numbers = true)]
     runs: Option<u16>,
     /// Disable each mechanism in the simulator, and check that the requirements that depend on it then fail.
     #[arg(long, conflicts_with_all = ["on", "quick", "runs", "who"])]
     self_test: bool,
     /// The number of runs at the same time.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 4, value_parser = few, allow_negative_numbers = true)]
     jobs: u16,
     /// The folder for `compare.csv`, `compare.json` and `compare.svg` [default: runs/compare, or runs/compare.2 and so
     /// on if files there must not be replaced].

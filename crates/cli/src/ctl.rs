@@ -206,8 +206,12 @@ fn ask(socket: &Path, ask: &Ask) -> Result<Value, Failure> {
     let place = socket.display();
     let unreachable =
         |what: &str, error: &dyn std::fmt::Display| Failure::Machine(format!("{place}: {what}: {error}"));
-    let mut stream = UnixStream::connect(socket)
-        .map_err(|error| unreachable("cannot connect to the daemon's control socket", &error))?;
+    let mut stream = UnixStream::connect(socket).map_err(|error| {
+        let what = "cannot connect to the daemon's control socket";
+        let advice =
+            "start the daemon with `wayfare node`, or give the path of its socket (`daemon.control`)";
+        unreachable(what, &format!("{error}; {advice}"))
+    })?;
     let patience = Some(PATIENCE);
     let bounded = stream.set_read_timeout(patience).and_then(|()| stream.set_write_timeout(patience));
     bounded.map_err(|error| unreachable("cannot wait for the daemon", &error))?;

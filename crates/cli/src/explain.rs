@@ -1,6 +1,7 @@
 //! `wayfare explain RUN`: prints the causes of outages, or the path of a packet.
 
 use crate::Failure;
+use crate::measuring::{seed, size};
 use crate::output::print;
 use recorder::explain;
 use std::path::PathBuf;
@@ -11,10 +12,10 @@ pub(crate) struct Args {
     /// A run directory that `wayfare run` wrote.
     run: PathBuf,
     /// Print the path of one packet, by its number in `packets.csv`, `events.jsonl` and the figure.
-    #[arg(long, value_name = "N", conflicts_with = "handoff")]
+    #[arg(long, value_name = "N", conflicts_with = "handoff", value_parser = seed, allow_negative_numbers = true)]
     packet: Option<u64>,
     /// Print the events of one handoff, by its number from 1.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = size, allow_negative_numbers = true)]
     handoff: Option<usize>,
 }
 

@@ -5,6 +5,7 @@ mod files;
 mod known;
 mod on_linux;
 
+use crate::measuring::{count, few, seed, size};
 use crate::output::{Progress, print, tell};
 use crate::{Failure, interrupt};
 use ::hunt::Judge;
@@ -26,13 +27,13 @@ pub(crate) struct Args {
     /// The protocol: cellular-ip, mobile-ip, sigma or indirect-tcp [default: all].
     protocol: Option<Protocol>,
     /// The number of random scenarios of each protocol.
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = count, allow_negative_numbers = true)]
     seeds: u64,
     /// The first random seed.
-    #[arg(long, value_name = "BASE", default_value_t = 1)]
+    #[arg(long, value_name = "BASE", default_value_t = 1, value_parser = seed, allow_negative_numbers = true)]
     seed: u64,
     /// The number of runs at the same time [default: one per processor in the simulator, 4 on Linux].
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_parser = few, allow_negative_numbers = true)]
     jobs: Option<u16>,
     /// The folder for scenario files of violations.
     #[arg(long, value_name = "DIR", default_value = "runs/hunt")]
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "self_test")]
     known: Option<PathBuf>,
     /// The number of violations of each judge (check of a requirement) that are shrunk and written to files.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = size, allow_negative_numbers = true)]
     shrink: usize,
     /// The backend: the simulator or Linux. On Linux, scenarios are smaller, and violations are not shrunk.
     #[arg(long, value_enum, default_value_t = On::Sim, conflicts_with = "self_test")]

@@ -146,9 +146,20 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses a seed: a whole number from 0 to `u64::MAX`.
+/// Parses a whole number from 0 to `u64::MAX`, for example a seed.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("allowed: a whole number from 0 to {}", u64::MAX))
+}
+
+/// Parses a small number that is at least 1, for example of runs at the same time.
+pub(crate) fn few(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("allowed: a whole number from 1 to {}", u16::MAX))
+}
+
+/// Parses a whole number that can be 0, for example of repetitions.
+pub(crate) fn size(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| format!("allowed: a whole number from 0 to {}", usize::MAX))
 }
 
 /// The time that a run on Linux needs to create the namespaces, start the daemons, and collect their records.

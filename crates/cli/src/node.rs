@@ -20,8 +20,9 @@ pub(crate) struct Args {
 
 pub(crate) fn node(args: &Args) -> Result<(), Failure> {
     let place = args.config.display();
-    let text =
-        std::fs::read_to_string(&args.config).map_err(|error| Failure::Usage(format!("{place}: {error}")))?;
+    let text = std::fs::read_to_string(&args.config).map_err(|error| {
+        Failure::Usage(format!("cannot read {place}: {error}; give the configuration file of a host (TOML)"))
+    })?;
     let config = scenario::host_config(&place.to_string(), &text)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     metrics(&config).map_err(|KeyError { path, problem }| {

@@ -1,7 +1,7 @@
 //! `wayfare reproduce [PAPER|ID ...]`: repeats the experiments of the papers.
 
 use crate::Failure;
-use crate::measuring::{self, Backends, On};
+use crate::measuring::{self, Backends, On, few, seed, size};
 use crate::output::{Format, print, tell};
 use experiments::paper;
 use experiments::reproduce::{self, Experiment, NotRun, Recorded, Report, Scale};
@@ -30,14 +30,14 @@ pub(crate) struct Args {
     self_test: bool,
     /// On Linux, measure only experiments whose estimated times add up to at most N seconds, but at least one
     /// experiment. Measure the other experiments in the simulator only.
-    #[arg(long, value_name = "N", conflicts_with = "self_test")]
+    #[arg(long, value_name = "N", conflicts_with = "self_test", value_parser = seed, allow_negative_numbers = true)]
     linux_seconds: Option<u64>,
     /// With --linux-seconds, the number of the experiment that is measured first, modulo the number of experiments; 0
     /// is the first one of the list.
-    #[arg(long, value_name = "N", requires = "linux_seconds", default_value_t = 0)]
+    #[arg(long, value_name = "N", requires = "linux_seconds", default_value_t = 0, value_parser = size, allow_negative_numbers = true)]
     turn: usize,
     /// The number of runs at the same time.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 4, value_parser = few, allow_negative_numbers = true)]
     jobs: u16,
     /// The folder for figures [default: runs/reproduce, or runs/reproduce.2 and so on if files there must not be
     /// replaced].

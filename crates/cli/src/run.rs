@@ -1,6 +1,6 @@
 //! `wayfare run SCENARIO`: runs a scenario once or several times.
 
-use crate::measuring::{count, seed, unusable};
+use crate::measuring::{count, few, seed, size, unusable};
 use crate::output::{Countdown, Format, Progress, print, tell};
 use crate::{Failure, interrupt, linux_failure, measuring};
 use draw::Snap;
@@ -49,11 +49,11 @@ pub(crate) struct Args {
     #[arg(long)]
     once: bool,
     /// The number of runs at the same time [default: one per processor in the simulator, 1 on Linux].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = few, allow_negative_numbers = true)]
     jobs: Option<u16>,
     /// Repeat a run on Linux at most N times if all its doubts are about timing (the host was too busy) [default: 2].
     /// Linux only.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = size, allow_negative_numbers = true)]
     repeats: Option<usize>,
     /// The run directory; with several runs, the folder for them [default: runs/NAME-BACKEND-SEED, or
     /// runs/NAME-BACKEND-of-N for N runs, with a digest of the settings].

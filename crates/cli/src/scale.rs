@@ -1,6 +1,6 @@
 //! `wayfare scale`: speed and memory against the number of hosts.
 
-use crate::measuring::{folder, keep};
+use crate::measuring::{few, folder, keep};
 use crate::output::{Format, print};
 use crate::{Failure, interrupt};
 use draw::{Axis, Csv, Point, PointFigure, Series, Style, Table};
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     set: Vec<String>,
     /// The number of runs of each size. The table and the figure show the fastest run, because other load on the
     /// machine can only slow a run down.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = few, allow_negative_numbers = true)]
     runs: u16,
     /// The folder for `scale.svg` and `scale.csv`.
     #[arg(long, value_name = "DIR")]

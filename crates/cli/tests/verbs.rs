@@ -312,6 +312,35 @@ fn every_failure_has_its_number() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was started");
 }
 
+#[test]
+fn an_error_says_what_is_allowed_or_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    for (arguments, status, says) in [
+        (&["run", "mine"][..], 2, "mine: is a directory; give the path of a scenario file"),
+        (&["run", "download"], 2, "unknown scenario, did you mean `mobile-ip/download`?"),
+        (&["run", "first", "--jobs", "x"], 2, "allowed: a whole number from 1 to 65535"),
+        (&["reproduce", "--jobs", "0"], 2, "allowed: a whole number from 1 to 65535"),
+        (&["reproduce", "--linux-seconds", "1.5"], 2, "allowed: a whole number from 0 to"),
+        (&["compare", "--runs", "-1"], 2, "allowed: a whole number from 1 to 65535"),
+        (&["hunt", "--seeds", "ten"], 2, "allowed: a whole number from 1 to"),
+        (&["hunt", "--shrink", "x"], 2, "allowed: a whole number from 0 to"),
+        (&["hunt", "--known", "none.toml"], 2, "--known: cannot read none.toml: No such file"),
+        (&["explain", "mine", "--packet", "x"], 2, "allowed: a whole number from 0 to"),
+        (&["node", "none.toml"], 2, "cannot read none.toml: No such file"),
+        (&["node", "none.toml"], 2, "give the configuration file of a host"),
+        (
+            &["ctl", "./none.sock", "status"],
+            3,
+            "start the daemon with `wayfare node`, or give the path of its socket",
+        ),
+    ] {
+        let problem = refused(folder.path(), arguments, status);
+        assert!(problem.contains(says), "{arguments:?}: {problem}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was started");
+}
+
 /// Makes the digests of a run directory match its edited files.
 fn digest_again(run: &std::path::Path) {
     let all = "find . -type f ! -name SHA256SUMS -printf '%P\\0' | xargs -0 sha256sum > SHA256SUMS";

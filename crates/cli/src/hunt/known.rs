@@ -42,7 +42,12 @@ impl Known {
     /// Reads the open findings from a file.
     pub(super) fn read(path: &Path) -> Result<Vec<Self>, Failure> {
         let wrong = |what: String| Failure::Usage(format!("{}: {what}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let path = path.display();
+            Failure::Usage(format!(
+                "--known: cannot read {path}: {error}; give a TOML file with `[[known]]` (see `wayfare hunt --help`)"
+            ))
+        })?;
         parse(&text).map_err(wrong)
     }
 

@@ -567,6 +567,10 @@ impl Scenario {
                     ),
                 ))
             }
+            Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => Err(ScenarioError::new(
+                name,
+                "is a directory; give the path of a scenario file, or a built-in scenario (see `wayfare list`)",
+            )),
             Err(error) => Err(ScenarioError::new(name, format!("cannot be read: {error}"))),
         }
     }
