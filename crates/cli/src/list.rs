@@ -22,9 +22,9 @@ pub(crate) fn list() {
             let _ = writeln!(out, "    {:width$} {}", contender.name, contender.about);
         }
     }
-    out.push_str("experiments, for `wayfare reproduce`:\n");
+    out.push_str("experiments, for `wayfare reproduce`, with their papers:\n");
     for experiment in EXPERIMENTS {
-        let _ = writeln!(out, "  {:WIDTH$} {}", experiment.id, experiment.about);
+        let _ = writeln!(out, "  {:WIDTH$} {} ({})", experiment.id, experiment.about, experiment.paper);
     }
     print(&out);
 }

@@ -1,4 +1,4 @@
-//! `wayfare reproduce [PAPER|ID ...]`: repeats the experiments of the papers.
+//! `wayfare reproduce [ID|PROTOCOL|PAPER ...]`: repeats the experiments of the papers.
 
 use crate::Failure;
 use crate::measuring::{self, Backends, On, few, seed, size};
@@ -13,8 +13,9 @@ use wire::Duration;
 #[derive(clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Args {
-    /// Papers or experiments (see `wayfare list`) [default: all].
-    #[arg(value_name = "PAPER|ID")]
+    /// Experiments (see `wayfare list`), protocols for all their experiments, or papers: `mobile-ip/triangle`,
+    /// `mobile-ip`, `Fikouras et al. 1999`. The first words of a paper are sufficient: `fikouras` [default: all].
+    #[arg(value_name = "ID|PROTOCOL|PAPER")]
     what: Vec<String>,
     /// The backend: the simulator, Linux, or both.
     #[arg(long, value_enum, default_value_t = On::Both)]

@@ -596,3 +596,31 @@ fn a_daemon_warns_of_keys_without_effect() {
         assert!(errors.contains(expected), "{errors}");
     }
 }
+
+#[test]
+fn a_paper_is_named_as_the_list_and_the_readme_name_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = prints(folder.path(), &["list"], 0);
+    let readme = include_str!("../../../README.md");
+    for paper in ["Campbell et al. 2000", "Fikouras et al. 1999", "Johnson and Bennington 2000"] {
+        assert!(list.contains(&format!("({paper})\n")) && readme.contains(paper), "{paper}");
+        // With a place that cannot be written, the command ends before it measures.
+        let words = ["reproduce", paper, "--out", "/proc/new"];
+        assert!(refused(folder.path(), &words, 3).contains("cannot write /proc/new"), "{paper}");
+    }
+    let refusal = refused(folder.path(), &["reproduce", "perkins"], 2);
+    for allowed in ["mobile-ip/triangle", "protocols, for all their experiments: ", "Fikouras et al. 1999"] {
+        assert!(refusal.contains(allowed), "{refusal}");
+    }
+}
+
+#[test]
+fn an_absent_value_of_an_experiment_has_its_meaning_below_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["reproduce", "mobile-ip/registration-delay", "--on", "sim", "--quick"];
+    let text = prints(folder.path(), &words, 0);
+    let (table, below) =
+        text.split_once("\n`-`: below a backend, no valid run has a finite value; ").expect(&text);
+    assert!(table.lines().any(|line| line.split_whitespace().any(|cell| cell == "-")), "{text}");
+    assert!(below.contains("\nmust hold\n"), "{text}");
+}

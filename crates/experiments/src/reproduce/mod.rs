@@ -109,7 +109,7 @@ pub const SIM: &[Backend] = &[Backend::Sim];
 /// One experiment of a paper: its points, its metrics, and the properties that must hold.
 #[derive(Debug)]
 pub struct Experiment {
-    /// The identifier, `PAPER/NAME`.
+    /// The identifier, `PROTOCOL/NAME`.
     pub id: &'static str,
     /// The measured effect, in one line.
     pub about: &'static str,
