@@ -1,7 +1,7 @@
 //! `wayfare diff RUN RUN`: prints the first divergence of two runs.
 
 use crate::Failure;
-use crate::measuring::{size, unusable, unwritten};
+use crate::measuring::{ordinal, unusable, unwritten};
 use crate::output::print;
 use recorder::conformance;
 use recorder::kept::SingleFile;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "figure")]
     force: bool,
     /// The number of the handoff to draw, from 1.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "figure", value_parser = size, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "figure", value_parser = ordinal, allow_negative_numbers = true)]
     handoff: usize,
 }
 

@@ -1,7 +1,7 @@
 //! `wayfare explain RUN`: prints the causes of outages, or the path of a packet.
 
 use crate::Failure;
-use crate::measuring::{seed, size};
+use crate::measuring::{ordinal, seed};
 use crate::output::print;
 use recorder::explain;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "handoff", value_parser = seed, allow_negative_numbers = true)]
     packet: Option<u64>,
     /// Print the events of one handoff, by its number from 1.
-    #[arg(long, value_name = "N", value_parser = size, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = ordinal, allow_negative_numbers = true)]
     handoff: Option<usize>,
 }
 

@@ -40,7 +40,6 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     /// List the built-in scenarios and experiments.
-    #[command(aliases = ["scenarios", "experiments"])]
     List,
     /// Run a scenario once or several times, and write its records and figures.
     Run(run::Args),

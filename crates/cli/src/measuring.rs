@@ -10,9 +10,12 @@ use recorder::kept::Folder;
 use recorder::run::Backend;
 use scenario::{ScenarioError, Setting};
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::io;
 use std::io::IsTerminal;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use trace::NamedDoubt;
@@ -138,28 +141,35 @@ pub(crate) fn judged(doubts: Vec<NamedDoubt>, failures: usize) -> Result<(), Fai
     }
 }
 
+/// Parses a whole number of a range.
+fn whole<T: FromStr + PartialOrd + Display>(text: &str, range: &RangeInclusive<T>) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("allowed: a whole number from {} to {}", range.start(), range.end()))
+}
+
 /// Parses a number that is at least 1.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(0) | Err(_) => Err(format!("allowed: a whole number from 1 to {}", u64::MAX)),
-        Ok(number) => Ok(number),
-    }
+    whole(text, &(1..=u64::MAX))
 }
 
 /// Parses a whole number from 0 to `u64::MAX`, for example a seed.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("allowed: a whole number from 0 to {}", u64::MAX))
+    whole(text, &(0..=u64::MAX))
 }
 
 /// Parses a small number that is at least 1, for example of runs at the same time.
 pub(crate) fn few(text: &str) -> Result<u16, String> {
-    let number = text.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("allowed: a whole number from 1 to {}", u16::MAX))
+    whole(text, &(1..=u16::MAX))
 }
 
 /// Parses a whole number that can be 0, for example of repetitions.
 pub(crate) fn size(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| format!("allowed: a whole number from 0 to {}", usize::MAX))
+    whole(text, &(0..=usize::MAX))
+}
+
+/// Parses a number that counts from 1, for example that of a handoff.
+pub(crate) fn ordinal(text: &str) -> Result<usize, String> {
+    whole(text, &(1..=usize::MAX))
 }
 
 /// The time that a run on Linux needs to create the namespaces, start the daemons, and collect their records.

@@ -93,10 +93,10 @@ impl Folder {
     }
 
     /// Returns an error if an existing file may not be replaced: Wayfare did not write it, it was changed later, or it
-    /// cannot be read. With `force`, the only error is that a directory has this name.
+    /// cannot be read. With `force`, the only error is that a directory, a device or a pipe has this name.
     pub fn check(&self, name: &str) -> io::Result<()> {
         if self.force {
-            return refuse_folder(&self.path.join(name));
+            return refuse_no_file(&self.path.join(name));
         }
         check(&self.path, &self.listed, name)
     }
@@ -196,25 +196,35 @@ pub fn refuse_file(folder: &Path) -> io::Result<()> {
     }
 }
 
-fn refuse_folder(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        let problem = format!("{} is a directory, and is not replaced; name another file", path.display());
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, problem));
-    }
-    Ok(())
-}
-
-/// Returns an error of the kind `InvalidInput` if the path does not end with the name of a file.
-fn refuse_no_name(path: &Path) -> io::Result<()> {
-    let end = path.as_os_str().as_encoded_bytes();
-    if path.file_name().is_some_and(|name| end.ends_with(name.as_encoded_bytes())) {
+/// Returns an error of the kind `AlreadyExists` if the path leads to a directory, a device or a pipe.
+fn refuse_no_file(path: &Path) -> io::Result<()> {
+    let Ok(found) = fs::metadata(path) else { return Ok(()) };
+    if found.is_file() {
         return Ok(());
     }
-    let problem = format!("cannot write `{}`: the name of a file is missing at its end", path.display());
+    let what = if found.is_dir() { "a directory" } else { "not a regular file" };
+    let problem = format!("{} is {what}, and is not replaced; name another file", path.display());
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, problem))
+}
+
+/// Returns an error of the kind `InvalidInput` if the path does not end with the name of a file, or leads back by `..` from a folder that
+/// does not exist.
+fn refuse_no_name(path: &Path) -> io::Result<()> {
+    let end = path.as_os_str().as_encoded_bytes();
+    let is_back = |part: &Path| part.ends_with("..") && fs::symlink_metadata(part).is_err();
+    let problem = if path.file_name().is_none_or(|name| !end.ends_with(name.as_encoded_bytes())) {
+        "the name of a file is missing at its end"
+    } else if path.ancestors().any(is_back) {
+        "the folder before `..` does not exist"
+    } else {
+        return Ok(());
+    };
+    let problem = format!("cannot write `{}`: {problem}", path.display());
     Err(io::Error::new(io::ErrorKind::InvalidInput, problem))
 }
 
-/// Checks that a file can be created in a folder: creates the folder and a file `PREFIX-PID`, and removes both.
+/// Checks that a file can be created in a folder: creates the folder if it is missing, and a file `PREFIX-PID`, and removes what it
+/// has created.
 fn check_writable(folder: &Path, prefix: &str) -> io::Result<()> {
     let made = missing_folders(folder);
     let part = Unfinished::new(folder.join(format!("{prefix}-{}", std::process::id())), Kind::Part);
@@ -235,10 +245,10 @@ pub struct SingleFile(PathBuf);
 
 impl SingleFile {
     /// Checks whether the file may and can be written, and leaves no file and no folder yet. Returns an error if `path`
-    /// is a directory or ends with `/`, or if no file can be created in its folder. Also returns an error if the file
-    /// exists, `is_ours` returns false for the contents, and `force` is false.
+    /// is a directory, a device or a pipe, or ends with `/`, or if no file can be created in its folder. Also returns an error if the
+    /// file exists, `is_ours` returns false for the contents, and `force` is false.
     pub fn new(path: &Path, is_ours: impl FnOnce(&str) -> bool, force: bool) -> io::Result<Self> {
-        refuse_folder(path)?;
+        refuse_no_file(path)?;
         refuse_no_name(path)?;
         let this = Self(path.to_owned());
         refuse_file(this.folder())?;
@@ -375,11 +385,14 @@ mod tests {
         fs::write(folder.path().join("file"), "mine").unwrap();
         // No process can create a file in /proc.
         std::os::unix::fs::symlink("/proc", folder.path().join("proc")).unwrap();
+        std::os::unix::fs::symlink("/dev/null", folder.path().join("null")).unwrap();
         for (path, kind) in [
             ("file/table.md", io::ErrorKind::NotADirectory),
             ("file/deep/table.md", io::ErrorKind::NotADirectory),
             ("new/", io::ErrorKind::InvalidInput),
             ("new/.", io::ErrorKind::InvalidInput),
+            ("new/../table.md", io::ErrorKind::InvalidInput),
+            ("null", io::ErrorKind::AlreadyExists),
         ] {
             assert_eq!(at(path).unwrap_err(), kind, "{path}");
         }
@@ -390,7 +403,7 @@ mod tests {
         at("proc/table.md").unwrap_err();
         at("proc/new/table.md").unwrap_err();
         at("new/deep/table.md").unwrap();
-        assert_eq!(names(folder.path()), ["file", "proc"], "nothing is left");
+        assert_eq!(names(folder.path()), ["file", "null", "proc"], "nothing is left");
 
         let open = |names: &[&str]| Folder::open(folder.path(), names.iter().copied(), true).map(drop);
         open(&["a.csv", "sub/b.svg"]).unwrap();
@@ -401,6 +414,6 @@ mod tests {
             in_file.to_string().ends_with("file is not a directory; name another directory"),
             "{in_file}"
         );
-        assert_eq!(names(folder.path()), ["file", "proc"], "nothing is left");
+        assert_eq!(names(folder.path()), ["file", "null", "proc"], "nothing is left");
     }
 }

@@ -65,8 +65,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Registers the folders of a path that do not exist, the innermost first. The caller creates them. They are removed in
-/// this order when the list is dropped, and a folder that is not empty stays.
+/// Registers the folders of a path that do not exist, and returns them, the innermost first. The caller creates them. They are
+/// removed in this order when the list is dropped, and a folder that is not empty stays.
 pub(crate) fn missing_folders(path: &Path) -> Vec<Unfinished> {
     let missing = path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists());
     let missing: Vec<&Path> = missing.collect();

@@ -197,7 +197,9 @@ fn agreement(comparison: &Comparison, both: &Both<'_>, each: usize, workload: us
     };
     let mut out = format!(
         "\n{}  on both backends, by outage, for protocols whose outages agree: {order}\n",
-        table.render()
+        table.render_with_meaning(
+            "no valid run of this backend has such an outage, so there is no value and no distance"
+        )
     );
     let legs: Vec<&Leg> = course.legs.iter().filter(here).collect();
     let all: Vec<(Claim, String)> = legs

@@ -49,7 +49,7 @@ pub fn summary(reports: &[Report]) -> String {
 }
 
 /// The meaning of `-` in the tables.
-const ABSENT: &str = "below a backend, no valid run has a finite value; below published, formula and shape, there is no such number";
+const ABSENT: &str = "below a backend, there is no valid value, or the mean or the median is infinite, because runs did not end; below published, formula and shape, there is no such number";
 
 fn numbers(judged: &[Judged<'_>], backends: &[Backend]) -> String {
     let mut headers = vec!["verdict".to_owned(), "point".to_owned(), "metric".to_owned()];

@@ -164,7 +164,8 @@ fn within(dir: &Path) -> impl Fn(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()))
 }
 
-/// Locks the file `name` in `folder`. The lock protects `dir`, and errors name `dir`.
+/// Locks the file `name` in `folder`. The lock protects `dir`, and errors name `dir`, or the part of
+/// its path that is a file.
 fn lock(dir: &Path, folder: &Path, name: &str) -> io::Result<Claim> {
     let within = within(dir);
     refuse_file(folder)?;
