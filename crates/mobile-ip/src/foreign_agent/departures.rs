@@ -136,7 +136,9 @@ impl ForeignAgent {
     /// if several wait for the home agent's reply. The home agent may have accepted it already. `None` if none waits.
     fn last_request_of(&self, now: Instant, host: Ipv4Addr, proof: &Proof) -> Option<(Visit, u64)> {
         let waiting = self.waiting.of_host(host).map(|(_, pending)| pending);
-        let all = waiting.filter(|pending| pending.request.lifetime != 0 && self.is_proven(pending));
+        let has_left = |pending: &Pending| self.handoffs.remembered.has_left(now, &pending.request);
+        let all = waiting
+            .filter(|pending| pending.request.lifetime != 0 && self.is_proven(pending) && !has_left(pending));
         let all = all.map(|Pending { request, .. }| ((host, request.home_agent), request.identification));
         all.filter(|(visit, _)| proof.is_for(*visit))
             .filter(|(visit, identification)| self.is_after_departure(now, *visit, *identification))
@@ -193,7 +195,8 @@ impl ForeignAgent {
         let history = self.history_of(now, visit, (before.as_ref(), &own));
         let proven = own.iter().chain(&others).filter(|asked| self.is_proven(asked));
         let proven: Vec<_> = proven.collect();
-        self.handoffs.remembered.leave(now, (host, identification), &proven);
+        let is_own = |home_agent| proof.is_for((host, home_agent));
+        self.handoffs.remembered.leave(now, (host, identification), is_own, &proven);
         let departure = Departure {
             was: was.or(asked).unwrap_or_default(),
             history,

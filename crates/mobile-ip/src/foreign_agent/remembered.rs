@@ -34,6 +34,7 @@ struct Asked {
 /// An authenticated request.
 #[derive(Debug)]
 struct AskedRequest {
+    home_agent: Ipv4Addr,
     identification: u64,
     from: Mac,
     /// If the mobile node has left by a later Binding Update: until when an acceptance of this request begins no visit.
@@ -53,6 +54,13 @@ struct Updates {
 }
 
 impl Asked {
+    /// Returns the place of the first request that is not later than this one.
+    fn earlier(&self, request: &Request) -> Option<usize> {
+        let is_earlier =
+            |known: &AskedRequest| ntp_distance(known.identification, request.identification) <= 0;
+        self.requests.iter().position(is_earlier)
+    }
+
     /// Returns whether another link address has sent this request.
     fn is_from_another(&self, Pending { mac, request, .. }: &Pending) -> bool {
         self.requests.iter().any(|known| known.identification == request.identification && known.from != *mac)
@@ -67,29 +75,39 @@ impl Remembered {
         asked.last = *since;
         // One from the future counts until its time has come: an earlier one is forgotten first.
         if asked.requests.len() >= SEEN {
-            let is_earlier =
-                |known: &AskedRequest| ntp_distance(known.identification, request.identification) <= 0;
-            asked.requests.remove(asked.requests.iter().position(is_earlier).unwrap_or(0));
+            asked.requests.remove(asked.earlier(request).unwrap_or(0));
         }
-        asked.requests.push(AskedRequest { identification: request.identification, from: *mac, left: None });
+        asked.requests.push(AskedRequest {
+            home_agent: request.home_agent,
+            identification: request.identification,
+            from: *mac,
+            left: None,
+        });
         asked.is_answered = false;
     }
 
-    /// Records that a mobile node has left by a Binding Update with this Identification. `dropped` are its authenticated requests that
-    /// waited until now for their replies.
+    /// Records that a mobile node has left by a Binding Update with this Identification, which is valid for the visits of the home
+    /// agents for which `is_own` returns true. `dropped` are its authenticated requests that waited until now for their
+    /// replies. They make no later request make room: another host may have repeated them.
     pub(super) fn leave(
         &mut self,
         now: Instant,
         (host, identification): (Ipv4Addr, u64),
+        is_own: impl Fn(Ipv4Addr) -> bool,
         dropped: &[&Pending],
     ) {
         for pending in dropped {
-            if !self.was_asked(&pending.request) {
+            let has_place =
+                |asked: &Asked| asked.requests.len() < SEEN || asked.earlier(&pending.request).is_some();
+            if !self.was_asked(&pending.request) && self.asked.get(&host).is_none_or(has_place) {
                 self.note_asked(pending);
             }
         }
         let known = self.asked.get_mut(&host).into_iter().flat_map(|asked| &mut asked.requests);
-        for request in known.filter(|known| ntp_distance(identification, known.identification) > 0) {
+        let is_left = |known: &AskedRequest| {
+            is_own(known.home_agent) && ntp_distance(identification, known.identification) > 0
+        };
+        for request in known.filter(|known| is_left(known)) {
             request.left.get_or_insert(now + AFTER_DELETION);
         }
     }
@@ -171,4 +189,65 @@ fn make_room<V, R: Ord>(table: &mut BTreeMap<Ipv4Addr, V>, host: Ipv4Addr, rank:
     }
     let lowest = table.iter().min_by_key(|(_, known)| rank(known)).map(|(host, _)| *host);
     lowest.map(|host| table.remove(&host));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::RequestFlags;
+    use crate::pending::Standing;
+    use wire::SocketAddrV4;
+
+    const AGENTS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 1, 0, 2), Ipv4Addr::new(10, 1, 0, 3)];
+    const HOST: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 7);
+
+    fn asked(home_agent: Ipv4Addr, identification: u64) -> Pending {
+        let request = Request {
+            flags: RequestFlags::default(),
+            lifetime: 30,
+            home: HOST,
+            home_agent,
+            care_of: Ipv4Addr::new(10, 3, 0, 1),
+            identification,
+            extensions: Vec::new(),
+        };
+        let from = SocketAddrV4::new(HOST, 434);
+        Pending {
+            mac: Mac([2; 6]),
+            from,
+            since: Instant::ZERO,
+            number: 1,
+            standing: Standing::Known,
+            ttl: 255,
+            is_new: true,
+            request,
+        }
+    }
+
+    /// A distributed key is valid for one home agent.
+    #[test]
+    fn an_update_counts_for_the_requests_of_its_home_agents_only() {
+        let mut remembered = Remembered::default();
+        let [own, other, later] =
+            [(0, 1), (1, 2), (0, 9)].map(|(agent, number)| asked(AGENTS[agent], number));
+        for pending in [&own, &other, &later] {
+            remembered.note_asked(pending);
+        }
+        remembered.leave(Instant::ZERO, (HOST, 5), |agent| agent == AGENTS[0], &[]);
+        let has_left = |now| [&own, &other, &later].map(|pending| remembered.has_left(now, &pending.request));
+        assert_eq!(has_left(Instant::ZERO), [true, false, false]);
+        assert_eq!(has_left(Instant::ZERO + AFTER_DELETION), [false; 3]);
+    }
+
+    /// A host has repeated an old request, which waits when the mobile node leaves. The agent still knows one from the future.
+    #[test]
+    fn a_dropped_request_makes_no_later_one_make_room() {
+        let mut remembered = Remembered::default();
+        let all: Vec<_> = (0..SEEN as u64).map(|number| asked(AGENTS[0], 100 - number)).collect();
+        all.iter().for_each(|pending| remembered.note_asked(pending));
+        let [old, new] = [1, 200].map(|number| asked(AGENTS[0], number));
+        remembered.leave(Instant::ZERO, (HOST, 250), |_| true, &[&old, &new]);
+        assert!(!remembered.was_asked(&old.request) && remembered.was_asked(&new.request));
+        assert!(all[1..].iter().all(|pending| remembered.has_left(Instant::ZERO, &pending.request)));
+    }
 }

@@ -184,10 +184,12 @@ impl ForeignAgent {
         Some(Ok(()))
     }
 
-    /// Returns whether a packet came out of a tunnel of a visitor to this agent.
+    /// Returns whether a packet came out of a tunnel of a visitor to this agent, and its home agent has the address of this agent.
+    /// Packets of other visitors with a reverse tunnel have their own routes.
     pub(super) fn is_of_visitor(&self, rx: &Rx) -> bool {
         let Some((entry, _)) = rx.tunnel else { return false };
-        of_host(&self.visitors, entry).any(|(_, visitor)| visitor.reverse.is_some())
+        let mut visits = of_host(&self.visitors, entry);
+        visits.any(|((_, home_agent), visitor)| self.is_own(home_agent) && visitor.reverse.is_some())
     }
 
     /// Routes a packet that a visitor has put into a tunnel to this agent, if its home agent has the address of this

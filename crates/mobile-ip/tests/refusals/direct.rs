@@ -3,7 +3,7 @@
 
 use super::super::*;
 use super::{ATTACKER, NEXT, PREVIOUS, UP, at, signed_update};
-use mobile_ip::message::{Binding, Numbers};
+use mobile_ip::message::{Binding, Numbers, RequestFlags};
 use node::{Action, Hop, Lifetime, Node, Route};
 use wire::{EtherType, Frame, tunnel};
 
@@ -48,7 +48,17 @@ impl Host {
 
     /// A mobile node registers at this foreign agent with a home agent.
     fn register(&mut self, ms: u64, mac: Mac, home: Ipv4Addr, home_agent: Ipv4Addr) {
-        let mut asked = Request { home_agent, ..request(at(ms), home) };
+        self.register_with(RequestFlags::default(), (ms, mac), home, home_agent);
+    }
+
+    fn register_with(
+        &mut self,
+        flags: RequestFlags,
+        (ms, mac): (u64, Mac),
+        home: Ipv4Addr,
+        home_agent: Ipv4Addr,
+    ) {
+        let mut asked = Request { flags, home_agent, ..request(at(ms), home) };
         asked.extensions.clear();
         asked.sign(Between::MobileHome, &association());
         if home == HOME {
@@ -131,5 +141,20 @@ fn a_forged_home_agent_address_takes_no_direct_tunnels() {
     host.register(3000, ATTACKER, SECOND, BOTH);
     for kind in KINDS {
         assert_eq!(host.tunneled(4000, kind, BOTH, HOME), (vec![(1, MOBILE)], vec![]), "{kind:?}");
+    }
+}
+
+/// A host has registered with the address of a home agent of a visitor as its home address, and asks for a reverse tunnel. Packets out of
+/// tunnels of this home agent for other destinations are dropped all the same, and those for visitors are delivered.
+#[test]
+fn a_visitor_with_the_address_of_a_home_agent_opens_no_way_for_its_tunnels() {
+    let mut host = Host::new(&format!("{DIRECT}\nreverse_tunnel = 'offered'"));
+    host.register(1000, MOBILE, HOME, AGENT);
+    host.register(3000, OTHER, SECOND, BOTH);
+    host.register_with(RequestFlags::REVERSE, (5000, ATTACKER), BOTH, AGENT);
+    for kind in KINDS {
+        let elsewhere = host.tunneled(6000, kind, BOTH, Ipv4Addr::new(10, 1, 0, 99));
+        assert_eq!(elsewhere, (vec![], vec!["not_a_visitor"]), "{kind:?}");
+        assert_eq!(host.tunneled(6010, kind, BOTH, HOME), (vec![(1, MOBILE)], vec![]), "{kind:?}");
     }
 }

@@ -494,3 +494,19 @@ fn requests_to_many_home_agents_leave_no_records_of_visits() {
     let number = text.matches("Gone {").count();
     assert!(number <= 20, "{number}");
 }
+
+/// A Binding Update of before the last one is not accepted because a repeated request to another home agent waits.
+#[test]
+fn an_earlier_update_is_refused_while_a_repeated_request_to_another_home_agent_waits() {
+    let mut agent = agent(CONFIGURED);
+    let first = asked(CONFIGURED, 1000);
+    asks(&mut agent, 1000, MOBILE, &first);
+    accepts(&mut agent, 1010, &first);
+    let other = asked_second(2123);
+    asks(&mut agent, 2123, MOBILE, &other);
+    leaves(&mut agent, 3000, &first, HOME);
+    asks(&mut agent, 3100, ATTACKER, &other);
+    leaves_late(&mut agent, [3200, 2500], &first, NEXT);
+    let handoffs = agent.status().get("handoffs").cloned().unwrap();
+    assert_eq!(rows(&handoffs, "departures", "10.1.0.7").len(), 0);
+}

@@ -392,6 +392,7 @@ impl HandoffAnalysis<'_> {
         if within.is_empty() {
             within.extend(lost.last());
         }
+        within.sort_by_key(|lost| lost.recorded);
         let by_cause: Vec<_> =
             within.into_iter().map(|lost| (self.is_unknown_to_agent(lost), lost)).collect();
         for row in by_cause.chunk_by(|a, b| a.0 == b.0) {

@@ -41,7 +41,10 @@ impl<'a> HandoffAnalysis<'a> {
         open: bool,
         packets: &Packets,
     ) -> Switched<'a> {
-        if self.sends_by_router(host) {
+        // At home, such a node sends by the router of its home network. While it waits until it may register there, it does not send.
+        let waits =
+            |r: &Record| r.host == host && request(r).is_some_and(|mark| mark.name == "registration_waits");
+        if self.sends_by_router(host) && self.first(cut, until, waits).is_none() {
             return Switched::Earlier;
         }
         let is_up = |r: &&Record| r.host == host && matches!(r.what, What::Up(_, Some(_)));
