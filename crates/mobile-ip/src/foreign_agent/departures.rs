@@ -146,13 +146,23 @@ impl ForeignAgent {
     }
 
     /// Drops the requests of a mobile node that wait and are older than its Binding Update: it has left, so a reply must not begin
-    /// a visit. Returns them.
-    fn forget_requests(&mut self, host: Ipv4Addr, proof: &Proof, identification: u64) -> Vec<Pending> {
-        let own = self.waiting.of_host(host);
-        let own = own.filter(|(_, other)| proof.is_for((host, other.request.home_agent)));
+    /// a visit, also if they are for other home agents. Returns those of the visit that ends.
+    fn forget_requests(
+        &mut self,
+        now: Instant,
+        visit: Visit,
+        proof: &Proof,
+        identification: u64,
+    ) -> Vec<Pending> {
+        let host = visit.0;
+        let is_own = |home_agent| proof.is_for((host, home_agent));
+        let own = self.waiting.of_host(host).filter(|(_, other)| is_own(other.request.home_agent));
         let old = own.filter(|(_, other)| ntp_distance(identification, other.request.identification) > 0);
         let old: Vec<_> = old.map(|(asked, _)| asked).collect();
-        old.into_iter().filter_map(|asked| self.waiting.remove(asked)).collect()
+        let old: Vec<_> = old.into_iter().filter_map(|asked| self.waiting.remove(asked)).collect();
+        let proven: Vec<_> = old.iter().filter(|asked| self.is_proven(asked)).collect();
+        self.handoffs.remembered.leave(now, (host, identification), is_own, &proven);
+        old.into_iter().filter(|asked| asked.request.home_agent == visit.1).collect()
     }
 
     /// Returns whether a care-of address can be that of another agent.
@@ -188,15 +198,9 @@ impl ForeignAgent {
         let visitor = self.visitors.get(&visit);
         let was = visitor.map(|visitor| visitor.flags).or_else(|| before.as_ref().map(|before| before.was));
         let until = visitor.map(|visitor| visitor.ends);
-        let forgotten = self.forget_requests(host, proof, identification);
-        let (own, others): (Vec<_>, Vec<_>) =
-            forgotten.into_iter().partition(|asked| asked.request.home_agent == visit.1);
-        let asked = own.last().map(|asked| asked.request.flags);
-        let history = self.history_of(now, visit, (before.as_ref(), &own));
-        let proven = own.iter().chain(&others).filter(|asked| self.is_proven(asked));
-        let proven: Vec<_> = proven.collect();
-        let is_own = |home_agent| proof.is_for((host, home_agent));
-        self.handoffs.remembered.leave(now, (host, identification), is_own, &proven);
+        let old = self.forget_requests(now, visit, proof, identification);
+        let asked = old.last().map(|asked| asked.request.flags);
+        let history = self.history_of(now, visit, (before.as_ref(), &old));
         let departure = Departure {
             was: was.or(asked).unwrap_or_default(),
             history,
