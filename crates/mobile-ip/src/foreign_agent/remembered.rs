@@ -244,7 +244,9 @@ mod tests {
     fn a_dropped_request_makes_no_later_one_make_room() {
         let mut remembered = Remembered::default();
         let all: Vec<_> = (0..SEEN as u64).map(|number| asked(AGENTS[0], 100 - number)).collect();
-        all.iter().for_each(|pending| remembered.note_asked(pending));
+        for pending in &all {
+            remembered.note_asked(pending);
+        }
         let [old, new] = [1, 200].map(|number| asked(AGENTS[0], number));
         remembered.leave(Instant::ZERO, (HOST, 250), |_| true, &[&old, &new]);
         assert!(!remembered.was_asked(&old.request) && remembered.was_asked(&new.request));
