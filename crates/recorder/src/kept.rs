@@ -6,6 +6,7 @@
 //! file is known before the runs, the file is checked before them.
 
 use crate::rundir::{Claim, claim_folder, digest};
+pub use crate::unfinished::refuse_file;
 use crate::unfinished::{Kind, Unfinished, missing_folders, remove_stale};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -178,22 +179,6 @@ fn not_ours(path: &Path) -> io::Error {
         path.display()
     );
     io::Error::new(io::ErrorKind::AlreadyExists, problem)
-}
-
-/// Returns an error of the kind `NotADirectory` if `folder`, or a part of its path, exists and is not a directory.
-pub fn refuse_file(folder: &Path) -> io::Result<()> {
-    let exists = |path: &&Path| !path.as_os_str().is_empty() && fs::symlink_metadata(path).is_ok();
-    match folder.ancestors().find(exists) {
-        Some(found) if !found.is_dir() => {
-            let problem = format!(
-                "cannot write {}: {} is not a directory; name another directory",
-                folder.display(),
-                found.display()
-            );
-            Err(io::Error::new(io::ErrorKind::NotADirectory, problem))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Returns an error of the kind `AlreadyExists` if the path leads to a directory, a device or a pipe.

@@ -77,6 +77,22 @@ pub(crate) fn missing_folders(path: &Path) -> Vec<Unfinished> {
     made
 }
 
+/// Returns an error of the kind `NotADirectory` if `folder`, or a part of its path, exists and is not a directory.
+pub fn refuse_file(folder: &Path) -> io::Result<()> {
+    let exists = |path: &&Path| !path.as_os_str().is_empty() && fs::symlink_metadata(path).is_ok();
+    match folder.ancestors().find(exists) {
+        Some(found) if !found.is_dir() => {
+            let problem = format!(
+                "cannot write {}: {} is not a directory; name another directory",
+                folder.display(),
+                found.display()
+            );
+            Err(io::Error::new(io::ErrorKind::NotADirectory, problem))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Removes all incomplete files and lock files of this process. Call this function just before the process exits: after
 /// it, any thread that begins or completes a file waits forever.
 pub fn remove_all() {

@@ -22,7 +22,7 @@ fn words_select_papers_and_ids() {
     assert_eq!(select(&[]).unwrap().len(), EXPERIMENTS.len());
     assert_eq!(select(&["cellular-ip/udp-loss".to_owned()]).unwrap()[0].id, "cellular-ip/udp-loss");
     assert!(select(&["cellular-ip".to_owned()]).unwrap().iter().all(|e| e.id.starts_with("cellular-ip/")));
-    assert!(select(&["cellular".to_owned()]).unwrap_err().contains("there are: cellular-ip/udp-loss"));
+    assert!(select(&["cellular".to_owned()]).unwrap_err().contains("experiments: cellular-ip/udp-loss"));
 }
 
 /// Returns the runs of a point whose plans are tried. Larger scales have more runs, whose settings differ in phases only.
