@@ -187,8 +187,10 @@ fn numbers(text: &str) -> Result<Numbers, String> {
         toml::from_str(&format!("numbers = {text}")).map_err(|error| refused(error.message()))?;
     let table = match given.get("numbers") {
         Some(toml::Value::Table(table)) if given.len() == 1 => table,
-        Some(other) => return Err(refused(&format!("invalid type: {} `{other}`", other.type_str()))),
-        None => return Err(refused("no table")),
+        Some(other) if given.len() == 1 => {
+            return Err(refused(&format!("invalid type: {} `{other}`", other.type_str())));
+        }
+        _ => return Err(refused("more than one table")),
     };
     let numbers: Numbers = table.clone().try_into().map_err(|error| wrong_number(table, &error))?;
     numbers.check().map_err(|error| error.to_string())?;

@@ -218,7 +218,7 @@ fn wrong_numbers_are_refused_with_the_name_and_what_is_allowed() {
         ("{ update: 88 }", BRACES),
         ("88", BRACES),
         ("[88]", BRACES),
-        ("{}\nother = 1", BRACES),
+        ("{}\nother = 1", "more than one table; allowed: names and numbers"),
         ("{ update = 88, update = 89 }", "duplicate key"),
         ("{ updat = 88 }", "unknown field `updat`, expected one of `warning`, `request`, `update`, "),
         ("{ update = 300 }", "`update = 300`: allowed: a whole number from 0 to 255"),

@@ -399,8 +399,7 @@ impl ForeignAgent {
         let gone = self.handoffs.gone.of_host(now, host).map(|(visit, gone)| (visit, gone.identification));
         let claimed = self.handoffs.claims.get(&host);
         let claimed = claimed.and_then(|it| Some((it.visit(host), it.proves(it.visit(host))?)));
-        let all = visits.chain(left).chain(gone).chain(claimed);
-        let mut all = all.filter(|(visit, _)| is_own(visit));
+        let mut all = visits.chain(left).chain(gone).chain(claimed).filter(|(visit, _)| is_own(visit));
         all.all(|(_, known)| ntp_distance(request.identification, known) > 0)
     }
 

@@ -72,6 +72,36 @@ fn leaves_late(agent: &mut ForeignAgent, [ms, sent]: [u64; 2], registered: &Requ
     }
 }
 
+/// A second home agent of the mobile node.
+const SECOND: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
+
+/// Returns a request of `home` to another home agent, signed for this one and for the foreign agent.
+fn asked_of(home_agent: Ipv4Addr, home: Ipv4Addr, ms: u64) -> Request {
+    let mut other = Request { home_agent, ..request(at(ms), home) };
+    other.extensions.clear();
+    other.sign(Between::MobileHome, &association());
+    other.sign(Between::MobileForeign, &association());
+    other
+}
+
+fn asked_second(ms: u64) -> Request {
+    asked_of(SECOND, HOME, ms)
+}
+
+/// The second home agent accepts a request.
+fn second_accepts(agent: &mut ForeignAgent, ms: u64, asked: &Request) {
+    heard(agent, at(ms), UP, ATTACKER, reply_to(asked, SECOND));
+}
+
+/// Returns an agent that the mobile node visits since 1 s, and its request.
+fn visited(changes: &str) -> (ForeignAgent, Request) {
+    let mut agent = agent(changes);
+    let first = asked(changes, 1000);
+    asks(&mut agent, 1000, MOBILE, &first);
+    accepts(&mut agent, 1010, &first);
+    (agent, first)
+}
+
 /// Returns the link addresses to which packets go by the visited link in these effects.
 fn on_the_link(effects: &[Effect]) -> Vec<Mac> {
     let to = |effect: &Effect| match effect {
@@ -93,10 +123,7 @@ fn a_request_of_a_visit_that_has_ended_begins_no_other_one() {
         [DISTRIBUTED, CONFIGURED].into_iter().flat_map(|keys| [(keys, NEXT), (keys, HOME)])
     {
         for mac in [ATTACKER, MOBILE] {
-            let mut agent = agent(changes);
-            let first = asked(changes, 1000);
-            asks(&mut agent, 1000, MOBILE, &first);
-            accepts(&mut agent, 1010, &first);
+            let (mut agent, first) = visited(changes);
             assert_eq!(visits(&agent), 1);
             leaves(&mut agent, 2000, &first, care_of);
             assert_eq!(visits(&agent), 0, "it has left");
@@ -117,10 +144,7 @@ fn a_request_of_a_visit_that_has_ended_begins_no_other_one() {
 #[test]
 fn kept_packets_that_wait_go_to_no_host_that_repeats_a_request() {
     for changes in [DISTRIBUTED, CONFIGURED] {
-        let mut agent = agent(changes);
-        let first = asked(changes, 1000);
-        asks(&mut agent, 1000, MOBILE, &first);
-        accepts(&mut agent, 1010, &first);
+        let (mut agent, first) = visited(changes);
         for number in 0..4 {
             receives_from(&mut agent, at(1500 + number * 100), AGENT);
         }
@@ -159,10 +183,7 @@ fn a_recorded_request_and_its_reply_move_no_visit() {
 /// half, is not accepted by the reply to the recorded one.
 #[test]
 fn a_recorded_reply_accepts_no_forged_request_with_the_same_low_half() {
-    let mut agent = agent(DISTRIBUTED);
-    let first = asked(DISTRIBUTED, 1000);
-    asks(&mut agent, 1000, MOBILE, &first);
-    accepts(&mut agent, 1010, &first);
+    let (mut agent, first) = visited(DISTRIBUTED);
     let mut forged = Request { identification: first.identification + (1 << 40), ..first.clone() };
     forged.extensions.clear();
     forged.sign(Between::MobileHome, &rogue());
@@ -199,10 +220,7 @@ fn a_deregistration_from_another_link_address_ends_no_visit() {
         (MOBILE, 0, true),
         (MOBILE, RequestFlags::DECAPSULATION.0, true),
     ] {
-        let mut agent = agent(DISTRIBUTED);
-        let first = asked(DISTRIBUTED, 1000);
-        asks(&mut agent, 1000, MOBILE, &first);
-        accepts(&mut agent, 1010, &first);
+        let (mut agent, _) = visited(DISTRIBUTED);
         let co_located = Ipv4Addr::new(10, 3, 0, 77);
         let is_own = flags != 0;
         let mut forged = Request { flags: RequestFlags(flags), ..request(at(2000), HOME) };
@@ -226,10 +244,7 @@ fn a_late_update_refuses_no_reply_to_a_later_request() {
     for (changes, care_of) in
         [DISTRIBUTED, CONFIGURED].into_iter().flat_map(|keys| [(keys, NEXT), (keys, HOME)])
     {
-        let mut agent = agent(changes);
-        let first = asked(changes, 1000);
-        asks(&mut agent, 1000, MOBILE, &first);
-        accepts(&mut agent, 1010, &first);
+        let (mut agent, first) = visited(changes);
         let back = asked(changes, 3123);
         asks(&mut agent, 3123, MOBILE, &back);
         leaves_late(&mut agent, [3125, 2000], &first, care_of);
@@ -294,19 +309,12 @@ fn a_request_begins_no_visit_after_the_forwarding_has_made_room() {
 /// A mobile node asks a second home agent, and leaves before the reply. A host that repeats the request gets no visit by that reply.
 #[test]
 fn an_unanswered_request_to_another_home_agent_begins_no_visit_after_the_mobile_node_has_left() {
-    let second = Ipv4Addr::new(10, 1, 0, 3);
-    let mut agent = agent(CONFIGURED);
-    let first = asked(CONFIGURED, 1000);
-    asks(&mut agent, 1000, MOBILE, &first);
-    accepts(&mut agent, 1010, &first);
-    let mut other = Request { home_agent: second, ..request(at(2123), HOME) };
-    other.extensions.clear();
-    other.sign(Between::MobileHome, &association());
-    other.sign(Between::MobileForeign, &association());
+    let (mut agent, first) = visited(CONFIGURED);
+    let other = asked_second(2123);
     asks(&mut agent, 2123, MOBILE, &other);
     leaves(&mut agent, 2500, &first, NEXT);
     asks(&mut agent, 2600, ATTACKER, &other);
-    heard(&mut agent, at(2700), UP, ATTACKER, reply_to(&other, second));
+    second_accepts(&mut agent, 2700, &other);
     assert_eq!(visits(&agent), 0);
 }
 
@@ -321,20 +329,14 @@ fn the_visits_of_another_mobile_node_with_a_key_make_no_requests_valid_again() {
             {{ address = '{other}', spi = 256, key = '{KEY}' }}]",
         CONFIGURED.lines().filter(|line| !line.contains("mobile_nodes")).collect::<Vec<_>>().join("\n")
     );
-    let mut agent = agent(&both);
-    let first = asked(CONFIGURED, 1000);
-    asks(&mut agent, 1000, MOBILE, &first);
-    accepts(&mut agent, 1010, &first);
+    let (mut agent, first) = visited(&both);
     let second = asked(CONFIGURED, 2123);
     asks(&mut agent, 2123, MOBILE, &second);
     leaves(&mut agent, 3000, &first, HOME);
     for number in 0..1100_u32 {
         let ms = 4000 + u64::from(number) * 10;
         let home_agent = Ipv4Addr::from_bits(0x0b00_0001 + number);
-        let mut forged = Request { home_agent, ..request(at(ms), other) };
-        forged.extensions.clear();
-        forged.sign(Between::MobileHome, &association());
-        forged.sign(Between::MobileForeign, &association());
+        let forged = asked_of(home_agent, other, ms);
         heard(&mut agent, at(ms), 1, ATTACKER, packet(other, VISITED, &forged.emit()));
         let update = Binding::Update(signed_update(at(ms + 1), other, other, &association()));
         let bytes = update.emit(&Numbers::default());
@@ -356,22 +358,13 @@ fn the_visits_of_another_mobile_node_with_a_key_make_no_requests_valid_again() {
     assert_eq!(visits(&agent), 1);
 }
 
-const SECOND: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
-fn asked_second(ms: u64) -> Request {
-    let mut other = Request { home_agent: SECOND, ..request(at(ms), HOME) };
-    other.extensions.clear();
-    other.sign(Between::MobileHome, &association());
-    other.sign(Between::MobileForeign, &association());
-    other
-}
-
 /// A visit of another home agent has ended long ago. Later, a request to this home agent was not answered before the mobile node leaves.
 #[test]
 fn an_earlier_visit_of_another_home_agent_protects_no_later_one_less() {
     let mut agent = agent(CONFIGURED);
     let other = asked_second(1000);
     asks(&mut agent, 1000, MOBILE, &other);
-    heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&other, SECOND));
+    second_accepts(&mut agent, 1010, &other);
     assert_eq!(visits(&agent), 1);
     leaves(&mut agent, 2000, &other, HOME);
     assert_eq!(visits(&agent), 0);
@@ -384,7 +377,7 @@ fn an_earlier_visit_of_another_home_agent_protects_no_later_one_less() {
     leaves(&mut agent, 41_500, &first, NEXT);
     assert_eq!(visits(&agent), 0);
     asks(&mut agent, 41_600, ATTACKER, &other);
-    heard(&mut agent, at(41_700), UP, ATTACKER, reply_to(&other, SECOND));
+    second_accepts(&mut agent, 41_700, &other);
     assert_eq!(visits(&agent), 0, "stolen {:?}", receives_from(&mut agent, at(41_800), SECOND));
 }
 
@@ -395,7 +388,7 @@ fn a_request_counts_for_the_whole_time_after_the_mobile_node_has_left() {
         let mut agent = agent(CONFIGURED);
         let other = asked_second(1000);
         asks(&mut agent, 1000, MOBILE, &other);
-        heard(&mut agent, at(1010), UP, ATTACKER, reply_to(&other, SECOND));
+        second_accepts(&mut agent, 1010, &other);
         leaves(&mut agent, 2000, &other, HOME);
         let first = asked(CONFIGURED, 28_000);
         asks(&mut agent, 28_000, MOBILE, &first);
@@ -404,7 +397,7 @@ fn a_request_counts_for_the_whole_time_after_the_mobile_node_has_left() {
         asks(&mut agent, 30_123, MOBILE, &other);
         leaves(&mut agent, 30_500, &first, care_of);
         asks(&mut agent, 32_100, ATTACKER, &other);
-        heard(&mut agent, at(32_200), UP, ATTACKER, reply_to(&other, SECOND));
+        second_accepts(&mut agent, 32_200, &other);
         assert_eq!(visits(&agent), 0, "{care_of}");
     }
 }
@@ -413,16 +406,13 @@ fn a_request_counts_for_the_whole_time_after_the_mobile_node_has_left() {
 #[test]
 fn a_request_that_has_timed_out_begins_no_visit_after_the_mobile_node_has_left() {
     for mac in [ATTACKER, MOBILE] {
-        let mut agent = agent(CONFIGURED);
-        let first = asked(CONFIGURED, 1000);
-        asks(&mut agent, 1000, MOBILE, &first);
-        accepts(&mut agent, 1010, &first);
+        let (mut agent, first) = visited(CONFIGURED);
         let other = asked_second(2123);
         asks(&mut agent, 2123, MOBILE, &other);
         give(&mut agent, at(9200), Input::Timeout);
         leaves(&mut agent, 9500, &first, NEXT);
         asks(&mut agent, 9600, mac, &other);
-        heard(&mut agent, at(9700), UP, ATTACKER, reply_to(&other, SECOND));
+        second_accepts(&mut agent, 9700, &other);
         assert_eq!(visits(&agent), 0, "{mac} stolen {:?}", receives_from(&mut agent, at(9800), SECOND));
     }
 }
@@ -430,10 +420,7 @@ fn a_request_that_has_timed_out_begins_no_visit_after_the_mobile_node_has_left()
 /// So it is with a request to the same home agent from a new link address.
 #[test]
 fn a_request_from_another_link_address_begins_no_visit_after_the_mobile_node_has_left() {
-    let mut agent = agent(CONFIGURED);
-    let first = asked(CONFIGURED, 1000);
-    asks(&mut agent, 1000, MOBILE, &first);
-    accepts(&mut agent, 1010, &first);
+    let (mut agent, first) = visited(CONFIGURED);
     let other = asked(CONFIGURED, 2123);
     asks(&mut agent, 2123, Mac([2, 0, 0, 0, 0, 8]), &other);
     give(&mut agent, at(9200), Input::Timeout);
@@ -447,10 +434,7 @@ fn a_request_from_another_link_address_begins_no_visit_after_the_mobile_node_has
 #[test]
 fn a_repeated_update_is_acknowledged_by_the_tunnel_also_with_a_request_to_another_home_agent() {
     for with_other in [false, true] {
-        let mut agent = agent(CONFIGURED);
-        let first = asked(CONFIGURED, 1000);
-        asks(&mut agent, 1000, MOBILE, &first);
-        accepts(&mut agent, 1010, &first);
+        let (mut agent, _) = visited(CONFIGURED);
         let other = asked_second(2123);
         if with_other {
             asks(&mut agent, 2123, MOBILE, &other);
@@ -481,10 +465,7 @@ fn requests_to_many_home_agents_leave_no_records_of_visits() {
         asks(&mut agent, ms, MOBILE, &first);
         accepts(&mut agent, ms + 10, &first);
         let second = Ipv4Addr::new(10, 1, 1, round as u8);
-        let mut other = Request { home_agent: second, ..request(at(ms + 1123), HOME) };
-        other.extensions.clear();
-        other.sign(Between::MobileHome, &association());
-        other.sign(Between::MobileForeign, &association());
+        let other = asked_of(second, HOME, ms + 1123);
         asks(&mut agent, ms + 1123, MOBILE, &other);
         leaves(&mut agent, ms + 2000, &first, NEXT);
         give(&mut agent, at(ms + 3000), Input::Timeout);
@@ -498,10 +479,7 @@ fn requests_to_many_home_agents_leave_no_records_of_visits() {
 /// A Binding Update of before the last one is not accepted because a repeated request to another home agent waits.
 #[test]
 fn an_earlier_update_is_refused_while_a_repeated_request_to_another_home_agent_waits() {
-    let mut agent = agent(CONFIGURED);
-    let first = asked(CONFIGURED, 1000);
-    asks(&mut agent, 1000, MOBILE, &first);
-    accepts(&mut agent, 1010, &first);
+    let (mut agent, first) = visited(CONFIGURED);
     let other = asked_second(2123);
     asks(&mut agent, 2123, MOBILE, &other);
     leaves(&mut agent, 3000, &first, HOME);
